@@ -1,0 +1,21 @@
+# Every library that ptrain uses, each as one target.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+
+if(PTRAIN_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
+
+if(PTRAIN_ENGINE)
+  pkg_check_modules(mpi REQUIRED IMPORTED_TARGET ompi-c)
+  pkg_check_modules(pmix REQUIRED IMPORTED_TARGET pmix)
+  find_package(PtrainTorch REQUIRED)
+endif()

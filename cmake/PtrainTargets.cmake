@@ -1,0 +1,37 @@
+# How the targets of this project are made: warnings, include root, names.
+add_library(ptrain_options INTERFACE)
+target_include_directories(ptrain_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(ptrain_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+find_program(PTRAIN_MOLD mold)
+if(PTRAIN_MOLD)
+  target_link_options(ptrain_options INTERFACE -fuse-ld=mold)
+endif()
+
+# ptrain_library(NAME SOURCES a.cc ... DEPENDS target ...): the static library of one second-level folder.
+# With headers only, DEPENDS alone: an interface library.
+function(ptrain_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC ptrain_options ${arg_DEPENDS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ptrain_options ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# ptrain_unit_test(NAME DEPENDS target ...): one test program of all tests/unit/NAME_*_test.cc.
+function(ptrain_unit_test name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/${name}_*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(unit_${name} ${sources})
+  target_link_libraries(unit_${name} PRIVATE ptrain_options ${name} ${arg_DEPENDS}
+    GTest::gtest GTest::gtest_main rapidcheck)
+  set_target_properties(unit_${name} PROPERTIES UNITY_BUILD OFF)
+  add_test(NAME unit_${name} COMMAND unit_${name})
+  set_tests_properties(unit_${name} PROPERTIES LABELS unit
+    ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive;PTRAIN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/result.h"
+#include "core/recipe/recipe.h"
+
+namespace ptrain::model {
+
+// The smallest run of elements that a shard may not split.
+enum class BlockKind { kElement, kRow, kMatrix };
+
+// Initial values: normal(0, initializer_range); the same divided by sqrt(2 L); constants.
+enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
+
+struct ParameterSpec {
+  std::string name;                  // Hugging Face name, without a prefix of ours
+  std::vector<std::int64_t> shape;   // as Hugging Face stores it: linear weights are [out, in]
+  int group = 0;                     // the buffer it lives in = the layer that owns it
+  Init init = Init::kNormal;
+  bool decays = true;                // weight decay applies (not on parameters of one dim)
+  BlockKind block = BlockKind::kElement;
+  std::int64_t num_elements() const;
+  std::int64_t block_elements() const;
+  bool operator==(const ParameterSpec&) const = default;
+};
+
+// One tensor that a forward keeps for its backward.
+struct StashTensor {
+  std::string name;
+  std::int64_t elements_per_token = 0;
+  DType dtype = DType::kFloat32;
+  bool is_input = false;             // the layer's input: what full recomputation keeps
+  bool operator==(const StashTensor&) const = default;
+};
+
+struct Segment {
+  std::string name;
+  double flops_per_token = 0;            // forward matmuls
+  double flops_per_attended_pair = 0;    // forward, a (query, key) pair
+  bool operator==(const Segment&) const = default;
+};
+
+enum class LayerKind { kEmbedding, kBlock, kHead };
+
+// Layer 0 is the embedding, 1..L the blocks, L+1 the final norm with the head.
+struct LayerSpec {
+  int index = 0;
+  LayerKind kind = LayerKind::kBlock;
+  std::vector<int> parameters;       // indices into Architecture::parameters, in the order the layer's code reads
+  std::vector<int> groups;           // buffers it reads, ascending; a tied head reads its own and 0
+  std::vector<StashTensor> stash;    // in the order the layer's code reads
+  std::vector<Segment> segments;
+  bool operator==(const LayerSpec&) const = default;
+};
+
+struct Architecture {
+  recipe::Model config;              // every size filled in
+  DType dtype = DType::kFloat32;     // of activations, parameters, gradients, moments
+  std::vector<ParameterSpec> parameters;
+  std::vector<LayerSpec> layers;     // L + 2
+
+  int num_groups() const { return static_cast<int>(layers.size()); }
+  std::int64_t num_parameters() const;
+  // Parameters that take part in matmuls: all but norms and the embedding look-up; a tied head counts once.
+  std::int64_t num_matmul_parameters() const;
+  bool operator==(const Architecture&) const = default;
+};
+
+// The llama family: RMSNorm, rotary positions, MHA/GQA, SwiGLU, tied or free head.
+// Errors (kUsage): sizes that are missing or do not divide.
+Result<Architecture> llama(const recipe::Model& config, DType dtype);
+
+// The family named in the config.
+Result<Architecture> make_architecture(const recipe::Model& config, DType dtype);
+
+// Model FLOPs of one token in a row of `sequence` tokens, forward and backward: 6 N + 6 L h s (causal).
+double train_flops_per_token(const Architecture& architecture, std::int64_t sequence);
+
+}  // namespace ptrain::model

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/action.h"
+
+namespace ptrain::program {
+
+enum class Purpose { kTrain, kEvaluate };  // kEvaluate: forward only
+
+struct CompileInput {
+  const model::Architecture& architecture;
+  const mesh::Layout& layout;
+  std::string shape;
+  Purpose purpose = Purpose::kTrain;
+};
+
+// Layout in, the program of one rank out: schedule, then the passes in the order of docs/architecture.md.
+// Errors (kUsage): a layout that the engine cannot run.
+Result<Program> compile(const CompileInput& input, int rank);
+std::vector<Result<Program>> compile_world(const CompileInput& input);
+
+}  // namespace ptrain::program

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ptrain::recipe {
+
+// What the user asked for, complete: every field has its value or its default.
+// Field names, units, defaults and allowed values are those of docs/recipe.md.
+
+enum class Precision { kFloat32, kBFloat16, kFloat64 };
+enum class Recompute { kNone, kFull };
+enum class OnNonFinite { kStop, kSkip };
+enum class Decay { kCosine, kConstant };
+
+struct Model {
+  std::string file;  // YAML under configs/models or beside the recipe; its fields are merged below
+  std::string family = "llama";
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;  // 0: as many as attention heads
+  std::int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  std::int64_t vocab_size = 0;           // 0: what the tokenizer needs, padded to a multiple of 64
+  double rms_norm_eps = 1e-5;
+  double rope_theta = 10000.0;
+  double initializer_range = 0.02;
+  bool tie_word_embeddings = false;
+  bool operator==(const Model&) const = default;
+};
+
+struct DataSource {
+  std::string path;  // a file or a glob ('**' matches folders); relative to the recipe
+  double weight = 1.0;
+  bool operator==(const DataSource&) const = default;
+};
+
+struct Packing {
+  std::int64_t window = 4096;  // documents packed together
+  bool operator==(const Packing&) const = default;
+};
+
+struct Data {
+  std::string tokenizer = "byte";
+  std::vector<DataSource> train;
+  std::vector<DataSource> validation;     // empty: validation_fraction of the documents of train
+  double validation_fraction = 0.0;
+  std::int64_t max_documents = 0;         // 0: all
+  Packing packing;
+  std::string cache;                      // folder of the token index; empty: the user's cache folder
+  bool operator==(const Data&) const = default;
+};
+
+// A layout as asked for; zero or empty = the planner chooses.
+struct Parallel {
+  bool automatic = true;                  // `parallel: auto`
+  int dp = 0;
+  int shard = 0;
+  int zero = 0;
+  std::int64_t micro_batch = 0;           // rows
+  std::optional<Recompute> recompute;
+  bool operator==(const Parallel&) const = default;
+};
+
+struct Shape {
+  std::string name;
+  std::int64_t sequence = 0;              // tokens of a row
+  std::int64_t global_batch_tokens = 0;   // rows x sequence of a step, all ranks
+  std::int64_t steps = 0;
+  std::optional<Parallel> parallel;       // in place of the general one
+  bool operator==(const Shape&) const = default;
+};
+
+struct Optimizer {
+  std::string kind = "adamw";
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;              // not on parameters of one dim
+  double clip_norm = 1.0;                 // 0: no clipping
+  bool operator==(const Optimizer&) const = default;
+};
+
+struct LearningRate {
+  double peak = 1e-3;
+  std::int64_t warmup_steps = 0;
+  Decay decay = Decay::kCosine;
+  double final_fraction = 0.1;            // of the peak, at the last step of the run
+  bool operator==(const LearningRate&) const = default;
+};
+
+struct Checkpoint {
+  std::int64_t every_steps = 0;           // 0: only at the end of a shape and of the run
+  double every_minutes = 0;               // 0: never by time
+  int keep = 2;
+  bool operator==(const Checkpoint&) const = default;
+};
+
+struct Validation {
+  std::int64_t every_steps = 0;           // 0: only at the end
+  std::int64_t tokens = 0;                // 0: no validation
+  std::int64_t sample_tokens = 0;         // generated at the end of the run
+  bool operator==(const Validation&) const = default;
+};
+
+struct Cluster {
+  std::string file;
+  int nodes = 1;
+  int ranks_per_node = 0;                 // 0: physical cores
+  bool operator==(const Cluster&) const = default;
+};
+
+struct Failure {
+  int max_restarts = 0;
+  OnNonFinite nonfinite = OnNonFinite::kStop;
+  double hang_timeout_s = 0;              // 0: from the step time
+  bool operator==(const Failure&) const = default;
+};
+
+struct Log {
+  std::int64_t every_steps = 1;
+  std::int64_t trace_steps = 0;           // steps written to trace/
+  bool operator==(const Log&) const = default;
+};
+
+struct Recipe {
+  int version = 1;
+  std::string name;
+  std::uint64_t seed = 0;
+  Model model;
+  Data data;
+  std::vector<Shape> shapes;
+  Optimizer optimizer;
+  LearningRate learning_rate;
+  Precision precision = Precision::kFloat32;
+  Parallel parallel;
+  Checkpoint checkpoint;
+  Validation validation;
+  Cluster cluster;
+  Failure failure;
+  Log log;
+  bool operator==(const Recipe&) const = default;
+};
+
+}  // namespace ptrain::recipe

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace ptrain::run {
+
+enum class Mode { kTrain, kProbe, kData };
+
+// What `ptrain worker` hands to ptrain_engine_main as JSON. The control token comes by the environment
+// variable PTRAIN_CONTROL_TOKEN, so that no process list shows it.
+struct Request {
+  Mode mode = Mode::kTrain;
+  std::string run_directory;
+  int attempt = 0;
+  std::string shape;           // of the plan; empty: the first that is not finished
+  std::string control_host;    // empty: no supervisor
+  int control_port = 0;
+  std::string resume_from;     // checkpoint folder; empty: start fresh
+  std::string output;          // probe, data: file to write
+  bool operator==(const Request&) const = default;
+};
+
+std::string to_json_text(const Request& request);
+Result<Request> request_from_json_text(std::string_view text);
+
+}  // namespace ptrain::run

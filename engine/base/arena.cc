@@ -1,0 +1,61 @@
+#include "engine/base/arena.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+// Blocks are shared between sizes that differ little: an eighth of a power of two at most is lost.
+std::int64_t capacity_for(std::int64_t bytes) {
+  std::int64_t step = kAlignment;
+  while (step * 16 < bytes) step *= 2;
+  return (std::max<std::int64_t>(bytes, 1) + step - 1) / step * step;
+}
+
+auto index_of(program::MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }
+
+}  // namespace
+
+Arena::Arena() = default;
+
+Arena::~Arena() {
+  for (const auto& [capacity, data] : free_) std::free(data);
+  for (const auto& [data, block] : taken_) std::free(data);
+}
+
+void* Arena::take(program::MemoryClass memory_class, std::int64_t bytes) {
+  const std::int64_t capacity = capacity_for(bytes);
+  void* data = nullptr;
+  if (const auto kept = free_.find(capacity); kept != free_.end()) {
+    data = kept->second;
+    free_.erase(kept);
+  } else {
+    data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(capacity));
+    if (data == nullptr) throw std::bad_alloc();
+  }
+  taken_.emplace(data, Block{capacity, bytes, memory_class});
+  Bytes& live = live_[index_of(memory_class)];
+  live += Bytes{bytes};
+  peak_[index_of(memory_class)] = std::max(peak_[index_of(memory_class)], live);
+  return data;
+}
+
+void Arena::give(void* data) {
+  const auto block = taken_.find(data);
+  PT_CHECK(block != taken_.end());
+  live_[index_of(block->second.memory_class)] -= Bytes{block->second.bytes};
+  free_.emplace(block->second.capacity, data);
+  taken_.erase(block);
+}
+
+Bytes Arena::live(program::MemoryClass memory_class) const { return live_[index_of(memory_class)]; }
+Bytes Arena::peak(program::MemoryClass memory_class) const { return peak_[index_of(memory_class)]; }
+void Arena::reset_peaks() { peak_ = live_; }
+
+}  // namespace ptrain

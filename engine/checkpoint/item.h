@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+
+namespace ptrain::checkpoint {
+
+// Elements [begin, end) of the flattened tensor `key`, in this rank's memory. The runs of all ranks that own
+// the tensor cover it exactly once.
+struct TensorItem {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  std::vector<std::int64_t> shape;    // global; empty: a scalar
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  void* data = nullptr;               // read by save, written by load
+};
+
+// A plain value: integer, double, bool, text, or a list of these.
+struct ValueItem {
+  std::string key;
+  nlohmann::json value;
+};
+
+struct Items {
+  std::vector<TensorItem> tensors;
+  std::vector<ValueItem> values;      // the same on every rank; rank 0 writes them
+};
+
+}  // namespace ptrain::checkpoint
