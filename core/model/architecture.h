@@ -50,7 +50,7 @@ enum class LayerKind { kEmbedding, kBlock, kHead };
 struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
-  std::vector<int> parameters;       // indices into Architecture::parameters, in the order the layer's code reads
+  std::vector<int> parameters;       // indices into Architecture::parameters, as the code reads them
   std::vector<int> groups;           // buffers it reads, ascending; a tied head reads its own and 0
   std::vector<StashTensor> stash;    // in the order the layer's code reads
   std::vector<Segment> segments;
@@ -65,7 +65,8 @@ struct Architecture {
 
   int num_groups() const { return static_cast<int>(layers.size()); }
   std::int64_t num_parameters() const;
-  // Parameters that take part in matmuls: all but norms and the embedding look-up; a tied head counts once.
+  // Parameters that take part in matmuls: all but norms and the embedding look-up; a tied head
+  // counts once.
   std::int64_t num_matmul_parameters() const;
   bool operator==(const Architecture&) const = default;
 };
@@ -77,7 +78,8 @@ Result<Architecture> llama(const recipe::Model& config, DType dtype);
 // The family named in the config.
 Result<Architecture> make_architecture(const recipe::Model& config, DType dtype);
 
-// Model FLOPs of one token in a row of `sequence` tokens, forward and backward: 6 N + 6 L h s (causal).
+// Model FLOPs of one token in a row of `sequence` tokens, forward and backward, causal:
+// 6 N + 6 L h s.
 double train_flops_per_token(const Architecture& architecture, std::int64_t sequence);
 
 }  // namespace ptrain::model

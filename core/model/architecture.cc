@@ -1,0 +1,65 @@
+#include "core/model/architecture.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <numeric>
+#include <span>
+
+namespace ptrain::model {
+namespace {
+
+std::int64_t product(std::span<const std::int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+bool is_matrix(const ParameterSpec& parameter) { return parameter.shape.size() > 1; }
+
+// The embedding only looks rows up, unless the head multiplies with the same matrix.
+bool only_looked_up(const Architecture& architecture, const ParameterSpec& parameter) {
+  return parameter.group == 0 && !architecture.config.tie_word_embeddings;
+}
+
+}  // namespace
+
+std::int64_t ParameterSpec::num_elements() const { return product(shape); }
+
+std::int64_t ParameterSpec::block_elements() const {
+  switch (block) {
+    case BlockKind::kElement: return 1;
+    case BlockKind::kRow:
+      return shape.empty() ? 1 : product(std::span(shape).subspan(1));
+    case BlockKind::kMatrix: return num_elements();
+  }
+  return 1;
+}
+
+std::int64_t Architecture::num_parameters() const {
+  std::int64_t sum = 0;
+  for (const ParameterSpec& parameter : parameters) sum += parameter.num_elements();
+  return sum;
+}
+
+std::int64_t Architecture::num_matmul_parameters() const {
+  std::int64_t sum = 0;
+  for (const ParameterSpec& parameter : parameters) {
+    if (is_matrix(parameter) && !only_looked_up(*this, parameter)) sum += parameter.num_elements();
+  }
+  return sum;
+}
+
+Result<Architecture> make_architecture(const recipe::Model& config, DType dtype) {
+  if (config.family == "llama") return llama(config, dtype);
+  return fail(ExitCode::kUsage, fmt::format("model.family '{}' is not known", config.family),
+              "allowed: llama");
+}
+
+double train_flops_per_token(const Architecture& architecture, std::int64_t sequence) {
+  const recipe::Model& config = architecture.config;
+  const auto width = static_cast<double>(config.num_attention_heads * config.head_dim);
+  return 6.0 * static_cast<double>(architecture.num_matmul_parameters()) +
+         6.0 * static_cast<double>(config.num_hidden_layers) * width *
+             static_cast<double>(sequence);
+}
+
+}  // namespace ptrain::model
