@@ -9,7 +9,8 @@
 
 namespace ptrain {
 
-// XXH3, the only hash of the project: 64 bits for keys and checksums, 128 bits (hex) for identities.
+// XXH3, the only hash of the project: 64 bits for keys and checksums, 128 bits (hex) for
+// identities.
 std::uint64_t hash64(std::span<const std::byte> bytes);
 std::uint64_t hash64(std::string_view text);
 std::string hash128_hex(std::string_view text);

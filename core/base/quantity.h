@@ -11,8 +11,14 @@ struct Quantity {
   Value value{};
 
   auto operator<=>(const Quantity&) const = default;
-  Quantity& operator+=(Quantity other) { value += other.value; return *this; }
-  Quantity& operator-=(Quantity other) { value -= other.value; return *this; }
+  Quantity& operator+=(Quantity other) {
+    value += other.value;
+    return *this;
+  }
+  Quantity& operator-=(Quantity other) {
+    value -= other.value;
+    return *this;
+  }
   friend Quantity operator+(Quantity a, Quantity b) { return {a.value + b.value}; }
   friend Quantity operator-(Quantity a, Quantity b) { return {a.value - b.value}; }
   friend Quantity operator*(Quantity a, Value scale) { return {a.value * scale}; }
@@ -24,7 +30,8 @@ using Seconds = Quantity<struct SecondsUnit, double>;
 using Flops = Quantity<struct FlopsUnit, double>;
 using Tokens = Quantity<struct TokensUnit, std::int64_t>;
 
-// A position in the world of a job, 0-based; explicit, so that a stage or a count cannot stand for it.
+// A position in the world of a job, 0-based; explicit, so that a stage or a count cannot stand for
+// it.
 struct Rank {
   int value = 0;
   auto operator<=>(const Rank&) const = default;

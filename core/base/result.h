@@ -31,8 +31,7 @@ using Status = Result<void>;
 
 inline tl::unexpected<Error> fail(ExitCode code, std::string message, std::string hint = "",
                                   Place place = {}) {
-  return tl::unexpected<Error>(
-      Error{code, std::move(message), std::move(hint), std::move(place)});
+  return tl::unexpected<Error>(Error{code, std::move(message), std::move(hint), std::move(place)});
 }
 
 }  // namespace ptrain
@@ -40,16 +39,17 @@ inline tl::unexpected<Error> fail(ExitCode code, std::string message, std::strin
 #define PTRAIN_CONCAT_(a, b) a##b
 #define PTRAIN_CONCAT(a, b) PTRAIN_CONCAT_(a, b)
 
-// PTRAIN_TRY(auto value, expression): the value of a Result, or return its error from this function.
-#define PTRAIN_TRY(declaration, expression)                                      \
-  auto PTRAIN_CONCAT(result_, __LINE__) = (expression);                          \
-  if (!PTRAIN_CONCAT(result_, __LINE__))                                         \
+// PTRAIN_TRY(auto value, expression): the value of a Result, or return its error from this
+// function.
+#define PTRAIN_TRY(declaration, expression)                                                      \
+  auto PTRAIN_CONCAT(result_, __LINE__) = (expression);                                          \
+  if (!PTRAIN_CONCAT(result_, __LINE__))                                                         \
     return tl::unexpected<::ptrain::Error>(std::move(PTRAIN_CONCAT(result_, __LINE__)).error()); \
   declaration = std::move(*PTRAIN_CONCAT(result_, __LINE__))
 
 // PTRAIN_CHECK(expression): return the error of a Status from this function.
-#define PTRAIN_CHECK(expression)                                                 \
-  do {                                                                           \
-    auto status_ = (expression);                                                 \
+#define PTRAIN_CHECK(expression)                                                      \
+  do {                                                                                \
+    auto status_ = (expression);                                                      \
     if (!status_) return tl::unexpected<::ptrain::Error>(std::move(status_).error()); \
   } while (false)

@@ -10,8 +10,8 @@ namespace ptrain::mesh {
 
 // Where one parameter lies in its group's flat buffer.
 struct ParameterPlacement {
-  int parameter = 0;          // index into Architecture::parameters
-  std::int64_t offset = 0;    // elements from the buffer's start
+  int parameter = 0;        // index into Architecture::parameters
+  std::int64_t offset = 0;  // elements from the buffer's start
   std::int64_t elements = 0;
   bool operator==(const ParameterPlacement&) const = default;
 };
@@ -19,17 +19,17 @@ struct ParameterPlacement {
 // A run of one parameter's elements that one rank holds.
 struct ShardRun {
   int parameter = 0;
-  std::int64_t begin = 0;          // first element, within the flattened parameter
+  std::int64_t begin = 0;  // first element, within the flattened parameter
   std::int64_t end = 0;
-  std::int64_t shard_offset = 0;   // elements from the start of the rank's shard
+  std::int64_t shard_offset = 0;  // elements from the start of the rank's shard
   bool operator==(const ShardRun&) const = default;
 };
 
-// The flat buffer of one group, cut into one contiguous shard a rank of the shard axis. No block is split;
-// gathers and reduce-scatters work on it in place. All lengths in elements.
+// The flat buffer of one group, cut into one contiguous shard a rank of the shard axis. No block is
+// split; gathers and reduce-scatters work on it in place. All lengths in elements.
 struct BufferPlan {
   int group = 0;
-  std::vector<std::int64_t> shard_sizes;     // one a rank, padding included
+  std::vector<std::int64_t> shard_sizes;  // one a rank, padding included
   std::vector<ParameterPlacement> placements;
 
   int num_ranks() const { return static_cast<int>(shard_sizes.size()); }

@@ -19,7 +19,7 @@ struct Layout {
   std::int64_t micro_batch = 1;        // rows of one FORWARD on one rank
   std::int64_t num_micro_batches = 1;  // of one rank, one step
   recipe::Recompute recompute = recipe::Recompute::kNone;
-  int prefetch = 1;                    // groups gathered ahead of their use
+  int prefetch = 1;  // groups gathered ahead of their use
 
   int num_ranks() const { return dp * shard * cp * tp * pp; }
   int num_data_ranks() const { return dp * shard; }

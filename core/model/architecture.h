@@ -50,7 +50,7 @@ enum class LayerKind { kEmbedding, kBlock, kHead };
 struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
-  std::vector<int> parameters;       // indices into Architecture::parameters, as the code reads them
+  std::vector<int> parameters;       // indices into Architecture::parameters, in the code's order
   std::vector<int> groups;           // buffers it reads, ascending; a tied head reads its own and 0
   std::vector<StashTensor> stash;    // in the order the layer's code reads
   std::vector<Segment> segments;

@@ -13,14 +13,29 @@ namespace ptrain::program {
 enum class Lane : std::uint8_t { kCompute, kGather, kReduce, kTransfer, kCopyOut, kCopyIn };
 
 enum class Kind : std::uint8_t {
-  kForward, kBackward, kBackwardInput, kBackwardWeight, kRecompute,
-  kUnshard, kReshard, kReduceGrad, kSyncTied,
-  kSendForward, kReceiveForward, kSendBackward, kReceiveBackward, kExchange,
-  kOffload, kFetch, kGradNorm, kOptimizer,
+  kForward,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kRecompute,
+  kUnshard,
+  kReshard,
+  kReduceGrad,
+  kSyncTied,
+  kSendForward,
+  kReceiveForward,
+  kSendBackward,
+  kReceiveBackward,
+  kExchange,
+  kOffload,
+  kFetch,
+  kGradNorm,
+  kOptimizer,
 };
 
 // One line of a program. Fields that do not apply are -1. Text form (to_text):
-//   ID LANE KIND [gGROUP] [sSTAGE] [lA-B[.SEGMENT]] [mMB[.SLICE]] [*COPY] [key=value ...] [< ID ...]
+//   ID LANE KIND [gGROUP] [sSTAGE] [lA-B[.SEGMENT]] [mMB[.SLICE]] [*COPY] [key=value ...] [< ID
+//   ...]
 struct Action {
   int id = 0;
   Lane lane = Lane::kCompute;
@@ -46,14 +61,14 @@ struct Program {
   int rank = 0;
   int num_ranks = 1;
   std::string shape;
-  std::vector<Action> actions;   // ids are positions; each lane runs its actions in this order
+  std::vector<Action> actions;  // ids are positions; each lane runs its actions in this order
   bool operator==(const Program&) const = default;
 };
 
 std::string_view to_string(Lane lane);
 std::string_view to_string(Kind kind);
 std::string to_text(const Action& action);
-std::string to_text(const Program& program);          // header line, then one line an action
+std::string to_text(const Program& program);  // header line, then one line an action
 Result<Action> action_from_text(std::string_view line);
 Result<Program> program_from_text(std::string_view text);  // errors name the line
 

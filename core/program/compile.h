@@ -20,8 +20,8 @@ struct CompileInput {
   Purpose purpose = Purpose::kTrain;
 };
 
-// Layout in, the program of one rank out: schedule, then the passes in the order of docs/architecture.md.
-// Errors (kUsage): a layout that the engine cannot run.
+// Layout in, the program of one rank out: schedule, then the passes in the order of
+// docs/architecture.md. Errors (kUsage): a layout that the engine cannot run.
 Result<Program> compile(const CompileInput& input, int rank);
 std::vector<Result<Program>> compile_world(const CompileInput& input);
 

@@ -16,7 +16,14 @@ namespace ptrain::program {
 
 // What memory is held for. The engine's arena counts the same classes.
 enum class MemoryClass : std::uint8_t {
-  kParameters, kGradients, kOptimizer, kGather, kStash, kTemporary, kCommunication, kRuntime
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kGather,
+  kStash,
+  kTemporary,
+  kCommunication,
+  kRuntime
 };
 inline constexpr int kNumMemoryClasses = 8;
 std::string_view to_string(MemoryClass memory_class);
@@ -31,7 +38,8 @@ struct MemoryContext {
   std::int64_t sequence = 0;
 };
 
-// Held from start to end of training: master parameters, moments, gradients that live across micro-batches.
+// Held from start to end of training: master parameters, moments, gradients that live across
+// micro-batches.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // What one action takes and gives back. The rules:
@@ -39,12 +47,13 @@ BytesByClass persistent_bytes(const MemoryContext& context);
 //   RESHARD gG      - the same
 //   FORWARD lL mM   + stash: the tensors of L that `keep` names (all | input | none)
 //   RECOMPUTE lL mM + stash: the tensors of L that are not its input
-//   BACKWARD lL mM  - stash of (L, M); + gradients of each group it writes that has no full buffer now
-//   REDUCE_GRAD gG  - gradients: the full buffer of G, where it does not live across micro-batches
+//   BACKWARD lL mM  - stash of (L, M); + gradients of each group it writes that has no full buffer
+//   now REDUCE_GRAD gG  - gradients: the full buffer of G, where it does not live across
+//   micro-batches
 struct MemoryEffect {
   MemoryClass memory_class;
-  Bytes taken;      // before the action runs
-  Bytes given;      // when it has finished
+  Bytes taken;  // before the action runs
+  Bytes given;  // when it has finished
 };
 
 // Peak bytes of each class while the program runs once, persistent bytes included.

@@ -46,31 +46,31 @@ struct Packing {
 struct Data {
   std::string tokenizer = "byte";
   std::vector<DataSource> train;
-  std::vector<DataSource> validation;     // empty: validation_fraction of the documents of train
+  std::vector<DataSource> validation;  // empty: validation_fraction of the documents of train
   double validation_fraction = 0.0;
-  std::int64_t max_documents = 0;         // 0: all
+  std::int64_t max_documents = 0;  // 0: all
   Packing packing;
-  std::string cache;                      // folder of the token index; empty: the user's cache folder
+  std::string cache;  // folder of the token index; empty: the user's cache folder
   bool operator==(const Data&) const = default;
 };
 
 // A layout as asked for; zero or empty = the planner chooses.
 struct Parallel {
-  bool automatic = true;                  // `parallel: auto`
+  bool automatic = true;  // `parallel: auto`
   int dp = 0;
   int shard = 0;
   int zero = 0;
-  std::int64_t micro_batch = 0;           // rows
+  std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
   bool operator==(const Parallel&) const = default;
 };
 
 struct Shape {
   std::string name;
-  std::int64_t sequence = 0;              // tokens of a row
-  std::int64_t global_batch_tokens = 0;   // rows x sequence of a step, all ranks
+  std::int64_t sequence = 0;             // tokens of a row
+  std::int64_t global_batch_tokens = 0;  // rows x sequence of a step, all ranks
   std::int64_t steps = 0;
-  std::optional<Parallel> parallel;       // in place of the general one
+  std::optional<Parallel> parallel;  // in place of the general one
   bool operator==(const Shape&) const = default;
 };
 
@@ -79,8 +79,8 @@ struct Optimizer {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double weight_decay = 0.1;              // not on parameters of one dim
-  double clip_norm = 1.0;                 // 0: no clipping
+  double weight_decay = 0.1;  // not on parameters of one dim
+  double clip_norm = 1.0;     // 0: no clipping
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -88,41 +88,41 @@ struct LearningRate {
   double peak = 1e-3;
   std::int64_t warmup_steps = 0;
   Decay decay = Decay::kCosine;
-  double final_fraction = 0.1;            // of the peak, at the last step of the run
+  double final_fraction = 0.1;  // of the peak, at the last step of the run
   bool operator==(const LearningRate&) const = default;
 };
 
 struct Checkpoint {
-  std::int64_t every_steps = 0;           // 0: only at the end of a shape and of the run
-  double every_minutes = 0;               // 0: never by time
+  std::int64_t every_steps = 0;  // 0: only at the end of a shape and of the run
+  double every_minutes = 0;      // 0: never by time
   int keep = 2;
   bool operator==(const Checkpoint&) const = default;
 };
 
 struct Validation {
-  std::int64_t every_steps = 0;           // 0: only at the end
-  std::int64_t tokens = 0;                // 0: no validation
-  std::int64_t sample_tokens = 0;         // generated at the end of the run
+  std::int64_t every_steps = 0;    // 0: only at the end
+  std::int64_t tokens = 0;         // 0: no validation
+  std::int64_t sample_tokens = 0;  // generated at the end of the run
   bool operator==(const Validation&) const = default;
 };
 
 struct Cluster {
   std::string file;
   int nodes = 1;
-  int ranks_per_node = 0;                 // 0: physical cores
+  int ranks_per_node = 0;  // 0: physical cores
   bool operator==(const Cluster&) const = default;
 };
 
 struct Failure {
   int max_restarts = 0;
   OnNonFinite nonfinite = OnNonFinite::kStop;
-  double hang_timeout_s = 0;              // 0: from the step time
+  double hang_timeout_s = 0;  // 0: from the step time
   bool operator==(const Failure&) const = default;
 };
 
 struct Log {
   std::int64_t every_steps = 1;
-  std::int64_t trace_steps = 0;           // steps written to trace/
+  std::int64_t trace_steps = 0;  // steps written to trace/
   bool operator==(const Log&) const = default;
 };
 

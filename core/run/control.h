@@ -24,16 +24,18 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-// Every second; `phase` names what the rank is in (starting, step, collective, checkpoint, validation).
+// Every second; `phase` names what the rank is in (starting, step, collective, checkpoint,
+// validation).
 struct Heartbeat {
   std::int64_t step = 0;
   std::string phase;
-  std::string collective;           // the last one begun, with its sequence number
+  std::string collective;  // the last one begun, with its sequence number
   std::int64_t resident_bytes = 0;
   bool operator==(const Heartbeat&) const = default;
 };
 
-// A step is finished (rank 0 only): what the progress line shows; the same numbers as metrics.jsonl.
+// A step is finished (rank 0 only): what the progress line shows; the same numbers as
+// metrics.jsonl.
 struct StepDone {
   std::int64_t step = 0;
   std::string shape;
@@ -55,20 +57,20 @@ struct EventMessage {
 struct Goodbye {
   ExitCode code = ExitCode::kDone;
   std::string message;
-  std::string next_shape;           // with kDone: the shape that the next attempt runs, or empty
+  std::string next_shape;  // with kDone: the shape that the next attempt runs, or empty
   bool operator==(const Goodbye&) const = default;
 };
 
 // Supervisor -> rank.
 struct Stop {
-  bool checkpoint = true;           // finish the step and save first
+  bool checkpoint = true;  // finish the step and save first
   std::string reason;
   bool operator==(const Stop&) const = default;
 };
 
 using ControlMessage = std::variant<Hello, Heartbeat, StepDone, EventMessage, Goodbye, Stop>;
 
-std::string to_line(const ControlMessage& message);             // JSON, one line, '\n' at its end
+std::string to_line(const ControlMessage& message);  // JSON, one line, '\n' at its end
 Result<ControlMessage> message_from_line(std::string_view line);
 
 }  // namespace ptrain::run

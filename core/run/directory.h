@@ -9,18 +9,18 @@ namespace ptrain::run {
 struct Directory {
   std::string root;
 
-  std::string recipe() const;                              // recipe.yaml, as given
-  std::string plan() const;                                // plan.json
-  std::string events() const;                              // events.jsonl
-  std::string metrics() const;                             // metrics.jsonl
-  std::string verdict() const;                             // verdict.json
-  std::string lock() const;                                // held while a supervisor works on the run
+  std::string recipe() const;   // recipe.yaml, as given
+  std::string plan() const;     // plan.json
+  std::string events() const;   // events.jsonl
+  std::string metrics() const;  // metrics.jsonl
+  std::string verdict() const;  // verdict.json
+  std::string lock() const;     // held while a supervisor works on the run
   std::string trace() const;
   std::string checkpoints() const;
-  std::string checkpoint(std::int64_t step) const;         // checkpoints/step-00000042
-  std::string attempt_folder(int attempt) const;           // logs/attempt-1
-  std::string attempt_plan(int attempt) const;             // the plan that attempt ran on
-  std::string rank_log(int attempt, int rank) const;       // logs/attempt-1/rank-0.log
+  std::string checkpoint(std::int64_t step) const;    // checkpoints/step-00000042
+  std::string attempt_folder(int attempt) const;      // logs/attempt-1
+  std::string attempt_plan(int attempt) const;        // the plan that attempt ran on
+  std::string rank_log(int attempt, int rank) const;  // logs/attempt-1/rank-0.log
 };
 
 }  // namespace ptrain::run

@@ -17,7 +17,7 @@ struct RankPlace {
   int rank = 0;
   std::string node;
   int slot = 0;
-  int gpu = -1;   // -1: none
+  int gpu = -1;  // -1: none
   bool operator==(const RankPlace&) const = default;
 };
 
@@ -32,9 +32,9 @@ struct ClassPrediction {
 struct Prediction {
   double step_s = 0, low_s = 0, high_s = 0;
   double tokens_per_s = 0;
-  double mfu = 0;                 // 0..1
-  double bubble = 0;              // share of the step in which the compute lane idles, 0..1
-  double exposed_s = 0;           // communication that compute waits for
+  double mfu = 0;        // 0..1
+  double bubble = 0;     // share of the step in which the compute lane idles, 0..1
+  double exposed_s = 0;  // communication that compute waits for
   std::vector<ClassPrediction> classes;
   bool operator==(const Prediction&) const = default;
 };
@@ -42,28 +42,29 @@ struct Prediction {
 struct Rejection {
   std::string reason;
   int count = 0;
-  std::string nearest;            // the layout that came closest
+  std::string nearest;  // the layout that came closest
   bool operator==(const Rejection&) const = default;
 };
 
 struct ShapePlan {
   std::string name;
   mesh::Layout layout;
-  int threads = 1;                // of one rank
+  int threads = 1;  // of one rank
   Prediction predicted;
   std::vector<Rejection> rejected;
   bool operator==(const ShapePlan&) const = default;
 };
 
-// plan.json: all that a run needs, and what it was predicted to do. Programs are compiled from it again.
+// plan.json: all that a run needs, and what it was predicted to do. Programs are compiled from it
+// again.
 struct Plan {
   int version = 1;
   std::string build;
-  std::string recipe_hash;        // of the recipe file's text and the overrides
-  recipe::Recipe recipe;          // resolved
-  std::string recipe_folder;      // absolute; what relative paths in the recipe start from
-  std::string cluster;            // name
-  double peak_flops_per_rank = 0; // of one rank's threads, for MFU
+  std::string recipe_hash;         // of the recipe file's text and the overrides
+  recipe::Recipe recipe;           // resolved
+  std::string recipe_folder;       // absolute; what relative paths in the recipe start from
+  std::string cluster;             // name
+  double peak_flops_per_rank = 0;  // of one rank's threads, for MFU
   std::vector<RankPlace> ranks;
   std::vector<ShapePlan> shapes;
   bool operator==(const Plan&) const = default;

@@ -9,17 +9,17 @@ namespace ptrain::run {
 
 enum class Mode { kTrain, kProbe, kData };
 
-// What `ptrain worker` hands to ptrain_engine_main as JSON. The control token comes by the environment
-// variable PTRAIN_CONTROL_TOKEN, so that no process list shows it.
+// What `ptrain worker` hands to ptrain_engine_main as JSON. The control token comes by the
+// environment variable PTRAIN_CONTROL_TOKEN, so that no process list shows it.
 struct Request {
   Mode mode = Mode::kTrain;
   std::string run_directory;
   int attempt = 0;
-  std::string shape;           // of the plan; empty: the first that is not finished
-  std::string control_host;    // empty: no supervisor
+  std::string shape;         // of the plan; empty: the first that is not finished
+  std::string control_host;  // empty: no supervisor
   int control_port = 0;
-  std::string resume_from;     // checkpoint folder; empty: start fresh
-  std::string output;          // probe, data: file to write
+  std::string resume_from;  // checkpoint folder; empty: start fresh
+  std::string output;       // probe, data: file to write
   bool operator==(const Request&) const = default;
 };
 

@@ -11,9 +11,9 @@
 
 namespace ptrain {
 
-// All large memory of one rank. It counts the bytes that live in each class at every take and give, and
-// knows nothing of programs. Freed blocks are kept and used again, so a steady step asks the system for
-// nothing. One thread.
+// All large memory of one rank. It counts the bytes that live in each class at every take and give,
+// and knows nothing of programs. Freed blocks are kept and used again, so a steady step asks the
+// system for nothing. One thread.
 class Arena {
  public:
   Arena();
@@ -30,7 +30,11 @@ class Arena {
   void reset_peaks();
 
  private:
-  struct Block { std::int64_t capacity; std::int64_t bytes; program::MemoryClass memory_class; };
+  struct Block {
+    std::int64_t capacity;
+    std::int64_t bytes;
+    program::MemoryClass memory_class;
+  };
   std::map<void*, Block> taken_;
   std::multimap<std::int64_t, void*> free_;
   program::BytesByClass live_{};
@@ -44,13 +48,21 @@ class Buffer {
   Buffer(Arena& arena, program::MemoryClass memory_class, std::int64_t bytes)
       : arena_(&arena), data_(arena.take(memory_class, bytes)) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
-  Buffer& operator=(Buffer&& other) noexcept { Buffer(std::move(other)).swap(*this); return *this; }
-  ~Buffer() { if (data_ != nullptr) arena_->give(data_); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) arena_->give(data_);
+  }
   void* data() const { return data_; }
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
-  void swap(Buffer& other) noexcept { std::swap(arena_, other.arena_); std::swap(data_, other.data_); }
+  void swap(Buffer& other) noexcept {
+    std::swap(arena_, other.arena_);
+    std::swap(data_, other.data_);
+  }
   Arena* arena_ = nullptr;
   void* data_ = nullptr;
 };

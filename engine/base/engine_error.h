@@ -31,7 +31,7 @@ T value_or_throw(Result<T> result) {
 }  // namespace ptrain
 
 // A condition that only a bug of ours can break.
-#define PT_CHECK(condition)                                             \
-  do {                                                                  \
+#define PT_CHECK(condition)                                                \
+  do {                                                                     \
     if (!(condition)) ::ptrain::throw_bug(__FILE__, __LINE__, #condition); \
   } while (false)

@@ -6,8 +6,8 @@
 
 namespace ptrain {
 
-// A view of a matrix in memory that somebody else owns: `rows` rows of `cols` elements, the start of each
-// `stride` elements after the last. A vector is one row. Copying a view copies no data.
+// A view of a matrix in memory that somebody else owns: `rows` rows of `cols` elements, the start
+// of each `stride` elements after the last. A vector is one row. Copying a view copies no data.
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::kFloat32;
@@ -16,7 +16,9 @@ struct Tensor {
   std::int64_t stride = 0;
 
   template <class T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   std::int64_t num_elements() const { return rows * cols; }
   bool empty() const { return data == nullptr; }
   // Columns [begin, begin + count) of every row.

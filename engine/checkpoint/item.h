@@ -9,15 +9,15 @@
 
 namespace ptrain::checkpoint {
 
-// Elements [begin, end) of the flattened tensor `key`, in this rank's memory. The runs of all ranks that own
-// the tensor cover it exactly once.
+// Elements [begin, end) of the flattened tensor `key`, in this rank's memory. The runs of all ranks
+// that own the tensor cover it exactly once.
 struct TensorItem {
   std::string key;
   DType dtype = DType::kFloat32;
-  std::vector<std::int64_t> shape;    // global; empty: a scalar
+  std::vector<std::int64_t> shape;  // global; empty: a scalar
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  void* data = nullptr;               // read by save, written by load
+  void* data = nullptr;  // read by save, written by load
 };
 
 // A plain value: integer, double, bool, text, or a list of these.
@@ -28,7 +28,7 @@ struct ValueItem {
 
 struct Items {
   std::vector<TensorItem> tensors;
-  std::vector<ValueItem> values;      // the same on every rank; rank 0 writes them
+  std::vector<ValueItem> values;  // the same on every rank; rank 0 writes them
 };
 
 }  // namespace ptrain::checkpoint

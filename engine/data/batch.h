@@ -18,10 +18,10 @@ inline constexpr std::int32_t kNoTarget = -1;
 struct MicroBatch {
   std::int64_t rows = 0;
   std::int64_t sequence = 0;
-  std::vector<std::int32_t> tokens;      // [rows * sequence]
-  std::vector<std::int32_t> targets;     // the next token of the same document, or kNoTarget
-  std::vector<std::int32_t> positions;   // within the piece of the document, from 0
-  std::vector<DocumentSpan> documents;   // ascending, covering all tokens, never across rows
+  std::vector<std::int32_t> tokens;     // [rows * sequence]
+  std::vector<std::int32_t> targets;    // the next token of the same document, or kNoTarget
+  std::vector<std::int32_t> positions;  // within the piece of the document, from 0
+  std::vector<DocumentSpan> documents;  // ascending, covering all tokens, never across rows
   std::int64_t num_tokens() const { return rows * sequence; }
   std::int64_t num_targets() const;
   bool operator==(const MicroBatch&) const = default;

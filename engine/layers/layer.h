@@ -18,11 +18,12 @@ struct GradientTarget {
   bool accumulate = false;
 };
 
-// dW += or = dy^T x for one linear; run by backward_weight. Views into stash or scratch that stay alive until then.
+// dW += or = dy^T x for one linear; run by backward_weight. Views into stash or scratch that stay
+// alive until then.
 struct WeightProduct {
-  Tensor x;                 // [tokens, in]
-  Tensor dy;                // [tokens, out]
-  GradientTarget target;    // [out, in]
+  Tensor x;               // [tokens, in]
+  Tensor dy;              // [tokens, out]
+  GradientTarget target;  // [out, in]
 };
 
 // Sums over target tokens; never means.
@@ -34,29 +35,32 @@ struct LossSums {
 // What a layer works with in one call. T = batch.num_tokens(), H = hidden size.
 struct Context {
   const data::MicroBatch& batch;
-  Arena& arena;                            // scratch is taken as MemoryClass::kTemporary
-  std::span<const Tensor> parameters;      // views in LayerSpec::parameters order: [out, in] or [1, n]
-  std::span<const Tensor> stash;           // views in LayerSpec::stash order, [T, elements_per_token]; empty: keep nothing
+  Arena& arena;                        // scratch is taken as MemoryClass::kTemporary
+  std::span<const Tensor> parameters;  // views in LayerSpec::parameters order: [out, in] or [1, n]
+  std::span<const Tensor>
+      stash;  // views in LayerSpec::stash order, [T, elements_per_token]; empty: keep nothing
 };
 
-// A layer has explicit backward and no state: all it needs comes in, all it keeps is the declared stash.
+// A layer has explicit backward and no state: all it needs comes in, all it keeps is the declared
+// stash.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x -> y, both [T, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in backward).
-  // With a stash, stash entries flagged is_input receive a copy of x.
+  // x -> y, both [T, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
+  // backward). With a stash, stash entries flagged is_input receive a copy of x.
   virtual void forward(const Context& context, const Tensor& x, const Tensor& y) const = 0;
 
   // Rebuilds the stash entries that are not the input from those that are. Same bits as forward.
   virtual void recompute(const Context& context) const = 0;
 
-  // dy [T, H] becomes dx in place (embedding: consumed). Small gradients (norms, embedding rows) are made at once,
-  // linears are queued in `products` as pairs that stay valid until the context's stash and `scratch` are freed.
-  // gradients: in LayerSpec::parameters order. The head ignores dy's content and makes it from the loss.
-  virtual void backward_input(const Context& context, std::span<const GradientTarget> gradients, const Tensor& dy,
-                              std::vector<WeightProduct>& products, std::vector<Buffer>& scratch,
-                              LossSums& sums) const = 0;
+  // dy [T, H] becomes dx in place (embedding: consumed). Small gradients (norms, embedding rows)
+  // are made at once, linears are queued in `products` as pairs that stay valid until the context's
+  // stash and `scratch` are freed. gradients: in LayerSpec::parameters order. The head ignores dy's
+  // content and makes it from the loss.
+  virtual void backward_input(const Context& context, std::span<const GradientTarget> gradients,
+                              const Tensor& dy, std::vector<WeightProduct>& products,
+                              std::vector<Buffer>& scratch, LossSums& sums) const = 0;
 
   // Head only: loss sums without gradients (validation).
   virtual void loss(const Context& context, const Tensor& x, LossSums& sums) const;

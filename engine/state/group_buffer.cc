@@ -1,0 +1,137 @@
+#include "engine/state/group_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain::state {
+namespace {
+
+using program::MemoryClass;
+
+Buffer zeroed(Arena& arena, MemoryClass memory_class, std::int64_t bytes) {
+  Buffer buffer(arena, memory_class, bytes);
+  std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
+  return buffer;
+}
+
+std::byte* start(const Buffer& buffer) { return static_cast<std::byte*>(buffer.data()); }
+
+template <class T>
+void add_into(T* sum, const T* values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += values[i];
+}
+
+}  // namespace
+
+GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::BufferPlan& plan,
+                         Place place, Arena& arena)
+    : architecture_(architecture),
+      plan_(plan),
+      place_(place),
+      arena_(arena),
+      dtype_(architecture.dtype),
+      runs_(plan.runs(place.shard_rank)),
+      written_(plan.placements.size(), false) {
+  for (int rank = 0; rank < plan_.num_ranks(); ++rank)
+    shard_offsets_.push_back(plan_.shard_offset(rank));
+  const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
+  master_ = zeroed(arena, MemoryClass::kParameters, shard);
+  exp_avg_ = zeroed(arena, MemoryClass::kOptimizer, shard);
+  exp_avg_sq_ = zeroed(arena, MemoryClass::kOptimizer, shard);
+  if (place_.shard_gradients)
+    shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
+  else
+    whole_gradients_ = zeroed(arena, MemoryClass::kGradients, bytes(plan_.total()));
+}
+
+std::byte* GroupBuffer::open_whole() {
+  if (!is_sharded()) return start(master_);
+  PT_CHECK(!whole_);
+  whole_ = Buffer(arena_, MemoryClass::kGather, bytes(plan_.total()));
+  const auto rank = static_cast<std::size_t>(place_.shard_rank);
+  std::memcpy(at(start(whole_), shard_offsets_[rank]), master_.data(),
+              static_cast<std::size_t>(bytes(plan_.shard_sizes[rank])));
+  return start(whole_);
+}
+
+void GroupBuffer::close_whole() { whole_ = Buffer(); }
+
+const mesh::ParameterPlacement& GroupBuffer::placement(int parameter) const {
+  const auto found = std::find_if(plan_.placements.begin(), plan_.placements.end(),
+                                  [&](const auto& entry) { return entry.parameter == parameter; });
+  PT_CHECK(found != plan_.placements.end());
+  return *found;
+}
+
+Tensor GroupBuffer::matrix(std::byte* whole, const mesh::ParameterPlacement& placement) const {
+  const auto& shape = architecture_.parameters[static_cast<std::size_t>(placement.parameter)].shape;
+  const std::int64_t rows = shape.size() > 1 ? shape.front() : 1;
+  return contiguous(at(whole, placement.offset), dtype_, rows, placement.elements / rows);
+}
+
+Tensor GroupBuffer::parameter(int parameter) const {
+  PT_CHECK(!is_sharded() || whole_);
+  return matrix(start(is_sharded() ? whole_ : master_), placement(parameter));
+}
+
+GroupBuffer::GradientView GroupBuffer::gradient(int parameter) {
+  const auto& entry = placement(parameter);
+  const auto index = static_cast<std::size_t>(&entry - plan_.placements.data());
+  const GradientView view{matrix(whole_gradients(), entry), written_[index]};
+  written_[index] = true;
+  return view;
+}
+
+std::byte* GroupBuffer::whole_gradients() {
+  if (!whole_gradients_)
+    whole_gradients_ = Buffer(arena_, MemoryClass::kGradients, bytes(plan_.total()));
+  return start(whole_gradients_);
+}
+
+void GroupBuffer::take_reduced() {
+  if (!place_.shard_gradients) return;
+  const auto rank = static_cast<std::size_t>(place_.shard_rank);
+  const std::int64_t count = plan_.shard_sizes[rank];
+  std::byte* reduced = at(whole_gradients(), shard_offsets_[rank]);
+  if (shard_written_)
+    dispatch(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      add_into(static_cast<T*>(shard_gradients_.data()), reinterpret_cast<const T*>(reduced),
+               count);
+    });
+  else
+    std::memcpy(shard_gradients_.data(), reduced, static_cast<std::size_t>(bytes(count)));
+  shard_written_ = true;
+  whole_gradients_ = Buffer();
+  written_.assign(written_.size(), false);
+}
+
+void GroupBuffer::clear_gradients() {
+  shard_written_ = false;
+  written_.assign(written_.size(), false);
+}
+
+std::byte* GroupBuffer::shard_gradients() {
+  if (place_.shard_gradients) return start(shard_gradients_);
+  return at(whole_gradients(), shard_offsets_[static_cast<std::size_t>(place_.shard_rank)]);
+}
+
+Tensor GroupBuffer::gradient_shard() {
+  return contiguous(shard_gradients(), dtype_, 1,
+                    plan_.shard_sizes[static_cast<std::size_t>(place_.shard_rank)]);
+}
+
+Tensor GroupBuffer::piece(std::byte* shard, const mesh::ShardRun& run) const {
+  return contiguous(at(shard, run.shard_offset), dtype_, 1, run.end - run.begin);
+}
+
+Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(start(master_), run); }
+Tensor GroupBuffer::exp_avg(const mesh::ShardRun& run) const { return piece(start(exp_avg_), run); }
+Tensor GroupBuffer::exp_avg_sq(const mesh::ShardRun& run) const {
+  return piece(start(exp_avg_sq_), run);
+}
+Tensor GroupBuffer::gradient(const mesh::ShardRun& run) { return piece(shard_gradients(), run); }
+
+}  // namespace ptrain::state

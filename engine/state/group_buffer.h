@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/mesh/buffer_plan.h"
+#include "core/model/architecture.h"
+#include "engine/base/arena.h"
+#include "engine/base/tensor.h"
+
+namespace ptrain::state {
+
+// What one rank holds of one group: its shard of the master parameters, of the moments and of the
+// gradients, and for as long as a program wants them the whole parameters and the whole gradients.
+// All views are of the architecture's dtype. Not thread-safe.
+class GroupBuffer {
+ public:
+  struct Place {
+    int shard_rank = 0;
+    bool shard_gradients =
+        false;  // ZeRO 2 and 3: only the shard of the gradients outlives a micro-batch
+  };
+  GroupBuffer(const model::Architecture& architecture, const mesh::BufferPlan& plan, Place place,
+              Arena& arena);
+
+  const mesh::BufferPlan& plan() const { return plan_; }
+  const std::vector<mesh::ShardRun>& runs() const { return runs_; }
+  const std::vector<std::int64_t>& shard_offsets() const { return shard_offsets_; }
+  bool is_sharded() const { return plan_.num_ranks() > 1; }
+
+  // Parameters. open_whole takes the whole buffer with the own shard in its place and returns its
+  // start; the other shards are the gather's to fill. Without sharding the masters are the whole
+  // parameters and stay open.
+  std::byte* open_whole();
+  void close_whole();
+  // View of a whole parameter: [out, in], or [1, n] of one dim. Only while open.
+  Tensor parameter(int parameter) const;
+
+  // Gradients. The first view of a parameter since clear_gradients or take_reduced is to be
+  // overwritten.
+  struct GradientView {
+    Tensor tensor;
+    bool written = false;
+  };
+  GradientView gradient(int parameter);
+  std::byte* whole_gradients();
+  // After the reduction over the shard axis: keeps the own shard's sum, gives the whole buffer back
+  // if it is transient.
+  void take_reduced();
+  void clear_gradients();
+  // The own shard's gradients, contiguous, padding included: what a reduction over replicas adds
+  // up.
+  Tensor gradient_shard();
+
+  // Views of one run of the shard, [1, n].
+  Tensor master(const mesh::ShardRun& run) const;
+  Tensor exp_avg(const mesh::ShardRun& run) const;
+  Tensor exp_avg_sq(const mesh::ShardRun& run) const;
+  Tensor gradient(const mesh::ShardRun& run);
+
+ private:
+  const mesh::ParameterPlacement& placement(int parameter) const;
+  Tensor matrix(std::byte* whole, const mesh::ParameterPlacement& placement) const;
+  Tensor piece(std::byte* shard, const mesh::ShardRun& run) const;
+  std::byte* shard_gradients();
+  std::byte* at(std::byte* data, std::int64_t elements) const {
+    return data + elements * size_of(dtype_);
+  }
+  std::int64_t bytes(std::int64_t elements) const { return elements * size_of(dtype_); }
+
+  const model::Architecture& architecture_;
+  mesh::BufferPlan plan_;
+  Place place_;
+  Arena& arena_;
+  DType dtype_;
+  std::vector<mesh::ShardRun> runs_;
+  std::vector<std::int64_t> shard_offsets_;
+  Buffer master_, exp_avg_, exp_avg_sq_;
+  Buffer whole_;  // gathered parameters
+  Buffer whole_gradients_;
+  Buffer shard_gradients_;  // only with place_.shard_gradients
+  bool shard_written_ = false;
+  std::vector<bool> written_;  // one a placement
+};
+
+}  // namespace ptrain::state
