@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -67,6 +68,10 @@ struct Stop {
   std::string reason;
   bool operator==(const Stop&) const = default;
 };
+
+// A longer line, or one that nests deeper, ends the connection.
+inline constexpr std::size_t kMaxControlLine = 65536;
+inline constexpr int kMaxControlDepth = 16;
 
 using ControlMessage = std::variant<Hello, Heartbeat, StepDone, EventMessage, Goodbye, Stop>;
 

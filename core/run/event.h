@@ -57,6 +57,9 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
+// A code of the table, or 128 + signal; others are refused.
+Result<ExitCode> exit_code_from(int code);
+
 nlohmann::json to_json(const Verdict& verdict);
 Result<Verdict> verdict_from_json(const nlohmann::json& json);
 

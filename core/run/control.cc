@@ -1,0 +1,119 @@
+#include "core/run/control.h"
+
+#include <fmt/format.h>
+
+#include "core/run/json_fields.h"
+
+namespace ptrain::run {
+
+namespace {
+
+using nlohmann::json;
+
+json fields_of(const Hello& m) {
+  return {{"type", "hello"}, {"token", m.token}, {"attempt", m.attempt}, {"rank", m.rank},
+          {"pid", m.pid}, {"host", m.host}, {"build", m.build}};
+}
+
+json fields_of(const Heartbeat& m) {
+  return {{"type", "heartbeat"}, {"step", m.step}, {"phase", m.phase},
+          {"collective", m.collective}, {"resident_bytes", m.resident_bytes}};
+}
+
+json fields_of(const StepDone& m) {
+  return {{"type", "step_done"}, {"step", m.step}, {"shape", m.shape}, {"loss", number(m.loss)},
+          {"grad_norm", number(m.grad_norm)}, {"learning_rate", number(m.learning_rate)},
+          {"tokens", m.tokens}, {"tokens_total", m.tokens_total}, {"step_s", number(m.step_s)},
+          {"tokens_per_s", number(m.tokens_per_s)}, {"mfu", number(m.mfu)},
+          {"bytes_peak", m.bytes_peak}};
+}
+
+json fields_of(const EventMessage& m) {
+  return {{"type", "event"}, {"kind", to_string(m.kind)},
+          {"fields", with_finite_numbers(m.fields)}};
+}
+
+json fields_of(const Goodbye& m) {
+  return {{"type", "goodbye"}, {"code", static_cast<int>(m.code)}, {"message", m.message},
+          {"next_shape", m.next_shape}};
+}
+
+json fields_of(const Stop& m) {
+  return {{"type", "stop"}, {"checkpoint", m.checkpoint}, {"reason", m.reason}};
+}
+
+Result<ControlMessage> read_hello(FieldReader& reader) {
+  Hello m;
+  reader.get("token", m.token).get("attempt", m.attempt).get("rank", m.rank).get("pid", m.pid);
+  reader.get("host", m.host).get("build", m.build);
+  PTRAIN_CHECK(reader.status());
+  return m;
+}
+
+Result<ControlMessage> read_heartbeat(FieldReader& reader) {
+  Heartbeat m;
+  reader.get("step", m.step).get("phase", m.phase).get("collective", m.collective);
+  reader.get("resident_bytes", m.resident_bytes);
+  PTRAIN_CHECK(reader.status());
+  return m;
+}
+
+Result<ControlMessage> read_step_done(FieldReader& reader) {
+  StepDone m;
+  reader.get("step", m.step).get("shape", m.shape).get("loss", m.loss);
+  reader.get("grad_norm", m.grad_norm).get("learning_rate", m.learning_rate);
+  reader.get("tokens", m.tokens).get("tokens_total", m.tokens_total).get("step_s", m.step_s);
+  reader.get("tokens_per_s", m.tokens_per_s).get("mfu", m.mfu).get("bytes_peak", m.bytes_peak);
+  PTRAIN_CHECK(reader.status());
+  return m;
+}
+
+Result<ControlMessage> read_event(FieldReader& reader) {
+  EventMessage m;
+  std::string kind;
+  m.fields = reader.get("kind", kind).object("fields");
+  PTRAIN_CHECK(reader.status());
+  PTRAIN_TRY(m.kind, event_kind_from(kind));
+  return m;
+}
+
+Result<ControlMessage> read_goodbye(FieldReader& reader) {
+  Goodbye m;
+  int code = 0;
+  reader.get("code", code).get("message", m.message).get("next_shape", m.next_shape);
+  PTRAIN_CHECK(reader.status());
+  PTRAIN_TRY(m.code, exit_code_from(code));
+  return m;
+}
+
+Result<ControlMessage> read_stop(FieldReader& reader) {
+  Stop m;
+  reader.get("checkpoint", m.checkpoint).get("reason", m.reason);
+  PTRAIN_CHECK(reader.status());
+  return m;
+}
+
+}  // namespace
+
+std::string to_line(const ControlMessage& message) {
+  return dump_line(std::visit([](const auto& m) { return fields_of(m); }, message));
+}
+
+Result<ControlMessage> message_from_line(std::string_view line) {
+  if (line.size() > kMaxControlLine)
+    return fail(ExitCode::kUsage, "a control message is longer than its limit");
+  PTRAIN_TRY(const json object, parse_json(line, "a control message", kMaxControlDepth));
+  std::string type;
+  FieldReader reader(object, "a control message");
+  reader.get("type", type);
+  PTRAIN_CHECK(reader.status());
+  if (type == "hello") return read_hello(reader);
+  if (type == "heartbeat") return read_heartbeat(reader);
+  if (type == "step_done") return read_step_done(reader);
+  if (type == "event") return read_event(reader);
+  if (type == "goodbye") return read_goodbye(reader);
+  if (type == "stop") return read_stop(reader);
+  return fail(ExitCode::kUsage, fmt::format("'{}' is not a control message", type));
+}
+
+}  // namespace ptrain::run

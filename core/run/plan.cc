@@ -1,0 +1,180 @@
+#include "core/run/plan.h"
+
+#include <fmt/format.h>
+
+#include "core/recipe/json.h"
+#include "core/run/json_fields.h"
+
+namespace ptrain::run {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+
+json json_of(const RankPlace& place) {
+  return {{"rank", place.rank}, {"node", place.node}, {"slot", place.slot}, {"gpu", place.gpu}};
+}
+
+json json_of(const mesh::Layout& layout) {
+  return {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp},
+          {"pp", layout.pp}, {"zero", layout.zero}, {"micro_batch", layout.micro_batch},
+          {"num_micro_batches", layout.num_micro_batches},
+          {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
+          {"prefetch", layout.prefetch}};
+}
+
+json json_of(const program::BytesByClass& bytes) {
+  json result = json::object();
+  for (int i = 0; i < program::kNumMemoryClasses; ++i)
+    result[program::to_string(static_cast<program::MemoryClass>(i))] =
+        bytes[static_cast<std::size_t>(i)].value;
+  return result;
+}
+
+json json_of(const Prediction& p) {
+  json classes = json::array();
+  for (const auto& one : p.classes)
+    classes.push_back({{"count", one.count}, {"program_hash", one.program_hash},
+                       {"bytes", json_of(one.bytes)}});
+  return {{"step_s", number(p.step_s)}, {"low", number(p.low_s)}, {"high", number(p.high_s)},
+          {"tokens_per_s", number(p.tokens_per_s)}, {"mfu", number(p.mfu)},
+          {"bubble", number(p.bubble)}, {"exposed_s", number(p.exposed_s)},
+          {"classes", std::move(classes)}};
+}
+
+json json_of(const ShapePlan& shape) {
+  json rejected = json::array();
+  for (const auto& one : shape.rejected)
+    rejected.push_back({{"reason", one.reason}, {"count", one.count}, {"nearest", one.nearest}});
+  return {{"name", shape.name}, {"layout", json_of(shape.layout)}, {"threads", shape.threads},
+          {"predicted", json_of(shape.predicted)}, {"rejected", std::move(rejected)}};
+}
+
+Result<RankPlace> read_place(const json& object) {
+  RankPlace place;
+  FieldReader reader(object, "plan: ranks");
+  reader.get("rank", place.rank).get("node", place.node).get("slot", place.slot);
+  reader.get("gpu", place.gpu);
+  PTRAIN_CHECK(reader.status());
+  return place;
+}
+
+Result<mesh::Layout> read_layout(const json& object) {
+  mesh::Layout layout;
+  std::string recompute;
+  FieldReader reader(object, "plan: layout");
+  reader.get("dp", layout.dp).get("shard", layout.shard).get("cp", layout.cp);
+  reader.get("tp", layout.tp).get("pp", layout.pp).get("zero", layout.zero);
+  reader.get("micro_batch", layout.micro_batch);
+  reader.get("num_micro_batches", layout.num_micro_batches);
+  reader.get("recompute", recompute).get("prefetch", layout.prefetch);
+  if (recompute != "none" && recompute != "full")
+    reader.refuse(fmt::format("recompute is '{}', neither none nor full", recompute));
+  for (const int degree : {layout.dp, layout.shard, layout.cp, layout.tp, layout.pp})
+    if (degree < 1 || degree > (1 << 20))
+      reader.refuse(fmt::format("a degree is {}, not 1 or more", degree));
+  PTRAIN_CHECK(reader.status());
+  layout.recompute = recompute == "full" ? recipe::Recompute::kFull : recipe::Recompute::kNone;
+  return layout;
+}
+
+Result<ClassPrediction> read_class(const json& object) {
+  ClassPrediction result;
+  FieldReader reader(object, "plan: classes");
+  reader.get("count", result.count).get("program_hash", result.program_hash);
+  const json& bytes = reader.object("bytes");
+  PTRAIN_CHECK(reader.status());
+  FieldReader sizes(bytes, "plan: bytes");
+  for (int i = 0; i < program::kNumMemoryClasses; ++i) {
+    const std::string name(program::to_string(static_cast<program::MemoryClass>(i)));
+    sizes.get(name.c_str(), result.bytes[static_cast<std::size_t>(i)].value);
+  }
+  PTRAIN_CHECK(sizes.status());
+  return result;
+}
+
+Result<Prediction> read_prediction(const json& object) {
+  Prediction p;
+  FieldReader reader(object, "plan: predicted");
+  reader.get("step_s", p.step_s).get("low", p.low_s).get("high", p.high_s);
+  reader.get("tokens_per_s", p.tokens_per_s).get("mfu", p.mfu).get("bubble", p.bubble);
+  const json& classes = reader.get("exposed_s", p.exposed_s).array("classes");
+  PTRAIN_CHECK(reader.status());
+  for (const auto& item : classes) {
+    PTRAIN_TRY(ClassPrediction one, read_class(item));
+    p.classes.push_back(std::move(one));
+  }
+  return p;
+}
+
+Result<Rejection> read_rejection(const json& object) {
+  Rejection rejection;
+  FieldReader reader(object, "plan: rejected");
+  reader.get("reason", rejection.reason).get("count", rejection.count);
+  reader.get("nearest", rejection.nearest);
+  PTRAIN_CHECK(reader.status());
+  return rejection;
+}
+
+Result<ShapePlan> read_shape(const json& object) {
+  ShapePlan shape;
+  FieldReader reader(object, "plan: shapes");
+  const json& layout = reader.get("name", shape.name).object("layout");
+  const json& predicted = reader.get("threads", shape.threads).object("predicted");
+  const json& rejected = reader.array("rejected");
+  if (shape.threads < 1) reader.refuse("threads is below 1");
+  PTRAIN_CHECK(reader.status());
+  PTRAIN_TRY(shape.layout, read_layout(layout));
+  PTRAIN_TRY(shape.predicted, read_prediction(predicted));
+  for (const auto& item : rejected) {
+    PTRAIN_TRY(Rejection one, read_rejection(item));
+    shape.rejected.push_back(std::move(one));
+  }
+  return shape;
+}
+
+Status read_lists(const json& ranks, const json& shapes, Plan& plan) {
+  for (const auto& item : ranks) {
+    PTRAIN_TRY(RankPlace place, read_place(item));
+    plan.ranks.push_back(std::move(place));
+  }
+  for (const auto& item : shapes) {
+    PTRAIN_TRY(ShapePlan shape, read_shape(item));
+    plan.shapes.push_back(std::move(shape));
+  }
+  return {};
+}
+
+}  // namespace
+
+json to_json(const Plan& plan) {
+  json ranks = json::array(), shapes = json::array();
+  for (const auto& place : plan.ranks) ranks.push_back(json_of(place));
+  for (const auto& shape : plan.shapes) shapes.push_back(json_of(shape));
+  return {{"version", plan.version}, {"build", plan.build}, {"recipe_hash", plan.recipe_hash},
+          {"recipe", recipe::to_json(plan.recipe)}, {"recipe_folder", plan.recipe_folder},
+          {"cluster", plan.cluster}, {"peak_flops_per_rank", number(plan.peak_flops_per_rank)},
+          {"ranks", std::move(ranks)}, {"shapes", std::move(shapes)}};
+}
+
+Result<Plan> plan_from_json(const json& object) {
+  Plan plan;
+  FieldReader reader(object, "plan");
+  reader.get("version", plan.version);
+  if (plan.version != kVersion)
+    reader.refuse(fmt::format("version {} is not {}", plan.version, kVersion));
+  reader.get("build", plan.build).get("recipe_hash", plan.recipe_hash);
+  const json& recipe = reader.object("recipe");
+  reader.get("recipe_folder", plan.recipe_folder).get("cluster", plan.cluster);
+  reader.get("peak_flops_per_rank", plan.peak_flops_per_rank);
+  const json& ranks = reader.array("ranks");
+  const json& shapes = reader.array("shapes");
+  PTRAIN_CHECK(reader.status());
+  PTRAIN_TRY(plan.recipe, recipe::from_json(recipe));
+  PTRAIN_CHECK(read_lists(ranks, shapes, plan));
+  return plan;
+}
+
+}  // namespace ptrain::run
