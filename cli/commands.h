@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace ptrain::cli {
+
+// One struct and one function a subcommand; main.cc calls the one that args.h has read.
+
+struct PlanArguments {
+  std::string recipe;
+  std::string cluster;              // file; empty: this machine
+  bool explain = false;
+  bool json = false;
+  int program_rank = -1;            // >= 0: print the program of this rank
+  std::vector<std::string> overrides;
+};
+
+struct RunArguments {
+  std::string recipe;
+  std::string plan;                 // file; empty: make one
+  std::string directory;            // of the run; empty: runs/NAME/TIME
+  bool dry_run = false;
+  std::vector<std::string> overrides;
+};
+
+struct ResumeArguments {
+  std::string run;                  // run directory
+};
+
+struct WorkerArguments {
+  std::string request;              // JSON, or a file of it
+};
+
+struct InspectArguments {
+  std::string run;                  // run directory; for list: the folder of runs
+  int rank = -1;                    // logs: of this rank only
+  int attempt = -1;                 // logs: of this attempt; -1: the last
+  bool json = false;                // status, list
+  bool now = false;                 // stop: without a checkpoint
+};
+
+// Each returns how the process ends, or the error that main prints.
+Result<ExitCode> cmd_plan(const PlanArguments& arguments);
+Result<ExitCode> cmd_run(const RunArguments& arguments);
+Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
+Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
+Result<ExitCode> cmd_status(const InspectArguments& arguments);
+Result<ExitCode> cmd_logs(const InspectArguments& arguments);
+Result<ExitCode> cmd_list(const InspectArguments& arguments);
+Result<ExitCode> cmd_explain(const InspectArguments& arguments);
+Result<ExitCode> cmd_stop(const InspectArguments& arguments);
+
+}  // namespace ptrain::cli
