@@ -40,7 +40,8 @@ struct BufferPlan {
   bool operator==(const BufferPlan&) const = default;
 };
 
-// Equal shards, the smallest that splits no block; parameters keep their order and are contiguous.
+// Equal shards, the smallest that splits no block. Parameters keep their order; padding lies at the
+// end and between them, never between neighbours of one row size (query, key, value; gate, up).
 BufferPlan plan_buffer(std::span<const model::ParameterSpec> parameters, int group, int num_ranks);
 std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks);
 

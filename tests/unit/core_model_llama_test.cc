@@ -37,7 +37,8 @@ recipe::Model tied_head() {
 }
 
 Shapes hugging_face_shapes(const std::string& name) {
-  std::ifstream file(std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/model/" + name);
+  const std::string root = std::getenv("PTRAIN_SOURCE_DIR");
+  std::ifstream file(root + "/tests/fixtures/model/" + name);
   EXPECT_TRUE(file) << name;
   Shapes shapes;
   for (std::string line; std::getline(file, line);) {
@@ -51,7 +52,8 @@ Shapes hugging_face_shapes(const std::string& name) {
 
 Shapes our_shapes(const recipe::Model& config) {
   Shapes shapes;
-  for (const ParameterSpec& p : llama(config, DType::kFloat32)->parameters) shapes[p.name] = p.shape;
+  const Architecture architecture = *llama(config, DType::kFloat32);
+  for (const ParameterSpec& p : architecture.parameters) shapes[p.name] = p.shape;
   return shapes;
 }
 
@@ -78,12 +80,15 @@ TEST(Llama, NamesAndShapesAreThoseOfHuggingFace) {
 TEST(Llama, BlockOrderKeepsFusedMatricesTogether) {
   const Architecture a = *llama(free_head(), DType::kFloat32);
   std::vector<std::string> names;
-  for (int p : a.layers[1].parameters) names.push_back(a.parameters[static_cast<std::size_t>(p)].name);
+  for (int p : a.layers[1].parameters) {
+    names.push_back(a.parameters[static_cast<std::size_t>(p)].name);
+  }
   const std::string prefix = "model.layers.0.";
   EXPECT_EQ(names, (std::vector<std::string>{
                        prefix + "input_layernorm.weight", prefix + "self_attn.q_proj.weight",
                        prefix + "self_attn.k_proj.weight", prefix + "self_attn.v_proj.weight",
-                       prefix + "self_attn.o_proj.weight", prefix + "post_attention_layernorm.weight",
+                       prefix + "self_attn.o_proj.weight",
+                       prefix + "post_attention_layernorm.weight",
                        prefix + "mlp.gate_proj.weight", prefix + "mlp.up_proj.weight",
                        prefix + "mlp.down_proj.weight"}));
 }
@@ -96,7 +101,9 @@ TEST(Llama, LayersGroupsAndTying) {
   EXPECT_EQ(free.layers[3].kind, LayerKind::kHead);
   EXPECT_EQ(free.layers[3].groups, std::vector<int>{3});
   for (const LayerSpec& layer : free.layers) {
-    for (int p : layer.parameters) EXPECT_EQ(free.parameters[static_cast<std::size_t>(p)].group, layer.index);
+    for (int p : layer.parameters) {
+      EXPECT_EQ(free.parameters[static_cast<std::size_t>(p)].group, layer.index);
+    }
   }
   const Architecture tied = *llama(tied_head(), DType::kFloat32);
   EXPECT_EQ(tied.layers[2].groups, (std::vector<int>{0, 2}));
@@ -121,7 +128,8 @@ TEST(Llama, InitialValuesAndDecay) {
     const bool residual = p.name.find("o_proj") != std::string::npos ||
                           p.name.find("down_proj") != std::string::npos;
     const bool norm = p.name.find("norm") != std::string::npos;
-    EXPECT_EQ(p.init, norm ? Init::kOnes : residual ? Init::kResidualNormal : Init::kNormal) << p.name;
+    const Init expected = norm ? Init::kOnes : residual ? Init::kResidualNormal : Init::kNormal;
+    EXPECT_EQ(p.init, expected) << p.name;
     EXPECT_EQ(p.decays, !norm) << p.name;
     EXPECT_EQ(p.block, BlockKind::kElement);
   }
