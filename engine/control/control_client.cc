@@ -1,0 +1,171 @@
+#include "engine/control/control_client.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/run/build_id.h"
+#include "engine/base/engine_error.h"
+#include "engine/control/resident_bytes.h"
+
+namespace ptrain::control {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kHeartbeat{1000};
+constexpr std::size_t kMaxMessage = 4096;  // a line has a limit
+
+[[noreturn]] void unreachable(const run::Request& request) {
+  throw EngineError(ExitCode::kEnvironment,
+                    fmt::format("cannot reach the supervisor at {}:{}: {}", request.control_host,
+                                request.control_port, std::strerror(errno)),
+                    "start ranks with `ptrain run`, not by hand");
+}
+
+int connect_to(const run::Request& request) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(request.control_port));
+  if (::inet_pton(AF_INET, request.control_host.c_str(), &address.sin_addr) != 1)
+    throw EngineError(ExitCode::kBug, "the control host is not an IPv4 address: " +
+                                          request.control_host);
+  const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) unreachable(request);
+  if (::connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    ::close(file);
+    unreachable(request);
+  }
+  const int on = 1;  // a line is small and must not wait for the next
+  ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return file;
+}
+
+run::Hello hello_of(const run::Request& request, int rank) {
+  const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return {token == nullptr ? "" : token, request.attempt, rank, static_cast<int>(::getpid()), host,
+          std::string(run::build_id())};
+}
+
+}  // namespace
+
+ControlClient::ControlClient(const run::Request& request, int rank) {
+  if (request.control_host.empty()) return;
+  state_.phase = "starting";
+  socket_ = connect_to(request);
+  send(hello_of(request, rank));
+  thread_ = std::thread([this] { serve(); });
+}
+
+ControlClient::~ControlClient() {
+  if (socket_ < 0) return;
+  closing_ = true;
+  ::shutdown(socket_, SHUT_RDWR);  // wakes the thread
+  thread_.join();
+  ::close(socket_);
+}
+
+void ControlClient::set_phase(std::string phase) {
+  const std::lock_guard lock(mutex_);
+  state_.phase = std::move(phase);
+}
+
+void ControlClient::set_step(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  state_.step = step;
+}
+
+void ControlClient::set_collective(std::string collective) {
+  const std::lock_guard lock(mutex_);
+  state_.collective = std::move(collective);
+}
+
+void ControlClient::step_done(const run::StepDone& done) {
+  set_step(done.step);
+  send(done);
+}
+
+void ControlClient::event(run::EventKind kind, nlohmann::json fields) {
+  send(run::EventMessage{kind, std::move(fields)});
+}
+
+run::Stop ControlClient::stop() const {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void ControlClient::goodbye(ExitCode code, std::string message, std::string next_shape) {
+  closing_ = true;  // from here on a closed connection is expected
+  if (message.size() > kMaxMessage) message.resize(kMaxMessage);
+  send(run::Goodbye{code, std::move(message), std::move(next_shape)});
+}
+
+void ControlClient::serve() {
+  auto next = Clock::now();
+  while (!closing_) {
+    const auto now = Clock::now();
+    if (now >= next) {
+      run::Heartbeat beat;
+      {
+        const std::lock_guard lock(mutex_);
+        beat = state_;
+      }
+      beat.resident_bytes = resident_bytes();
+      send(beat);
+      next = now + kHeartbeat;
+    }
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
+    pollfd entry{socket_, POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(wait.count())) > 0) receive();
+  }
+}
+
+void ControlClient::receive() {
+  char buffer[4096];
+  const ssize_t size = ::recv(socket_, buffer, sizeof buffer, 0);
+  if (size < 0 && errno == EINTR) return;
+  if (size <= 0 && closing_) return;
+  if (size <= 0) abandon();
+  unread_.append(buffer, static_cast<std::size_t>(size));
+  for (auto end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
+    const auto message = run::message_from_line(std::string_view(unread_).substr(0, end));
+    unread_.erase(0, end + 1);
+    if (!message || !std::holds_alternative<run::Stop>(*message)) continue;
+    const std::lock_guard lock(mutex_);
+    stop_ = std::get<run::Stop>(*message);
+    stop_requested_ = true;
+  }
+}
+
+void ControlClient::send(const run::ControlMessage& message) {
+  if (socket_ < 0) return;
+  const std::string line = run::to_line(message);
+  std::string_view left = line;
+  const std::lock_guard lock(send_mutex_);
+  while (!left.empty()) {
+    const ssize_t sent = ::send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return;  // the thread sees the closed connection and ends the process
+    left.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+void ControlClient::abandon() const {
+  std::fputs("ptrain: the supervisor is gone; this rank ends\n", stderr);
+  std::fflush(stderr);
+  ::_exit(static_cast<int>(ExitCode::kNodeLost));
+}
+
+}  // namespace ptrain::control

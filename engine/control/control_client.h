@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/run/control.h"
+#include "core/run/request.h"
+
+namespace ptrain::control {
+
+// A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop; the
+// other functions may be called from any thread. When the connection closes before goodbye(), the
+// process ends itself (_exit) within 2 s: a supervisor that was killed leaves no ranks behind.
+// Without a supervisor in the request every function does nothing.
+class ControlClient {
+ public:
+  // Connects and says hello. Throws EngineError (kEnvironment) when the supervisor cannot be reached.
+  ControlClient(const run::Request& request, int rank);
+  ~ControlClient();
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+
+  // What the next heartbeats say. `phase`: starting, step, collective, checkpoint, validation ...
+  void set_phase(std::string phase);
+  void set_step(std::int64_t step);                // last finished
+  void set_collective(std::string collective);     // last begun, "NAME#SEQUENCE"
+
+  void step_done(const run::StepDone& done);       // also set_step(done.step)
+  void event(run::EventKind kind, nlohmann::json fields = nlohmann::json::object());
+
+  // The supervisor asked to finish the step and stop; a checkpoint first where stop().checkpoint.
+  bool stop_requested() const { return stop_requested_; }
+  run::Stop stop() const;
+
+  // The last message: how this rank ends, and, with kDone, the shape of the next attempt.
+  void goodbye(ExitCode code, std::string message = "", std::string next_shape = "");
+
+ private:
+  void serve();                      // body of the thread
+  void receive();
+  void send(const run::ControlMessage& message);
+  [[noreturn]] void abandon() const;
+
+  int socket_ = -1;                  // -1: no supervisor
+  std::atomic<bool> stop_requested_ = false;
+  std::atomic<bool> closing_ = false;
+  mutable std::mutex mutex_;         // guards all below
+  run::Heartbeat state_;
+  run::Stop stop_;
+  std::mutex send_mutex_;            // lines are written whole
+  std::string unread_;               // of the thread only
+  std::thread thread_;
+};
+
+}  // namespace ptrain::control
