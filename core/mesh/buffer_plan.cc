@@ -52,11 +52,13 @@ std::int64_t growth_to_fit(const Unit& unit, std::int64_t size) {
   return std::min(unit.block - size % unit.block, spans_two);
 }
 
-// By how much a shard must grow before a unit that was moved can stay at `cursor`: boundary k moves
-// k times as far as a shard grows, until it meets the edge of a block or the unit's end.
-std::int64_t growth_to_stay(const Unit& unit, std::int64_t cursor, std::int64_t size) {
+// By how much a shard must grow before a unit that was moved from `cursor` to `start` can stay:
+// boundary k moves k times as far as a shard grows, until it meets the edge of a block or the unit's
+// end. What was moved past the boundary, or reaches over a second one, may fit at any larger size.
+std::int64_t growth_to_stay(const Unit& unit, std::int64_t cursor, std::int64_t start,
+                            std::int64_t size) {
   const std::int64_t boundary = next_boundary(cursor, size);
-  if (cursor + unit.elements > boundary + size) return 1;
+  if (start > boundary || cursor + unit.elements > boundary + size) return 1;
   const std::int64_t to_edge = unit.block - (boundary - cursor) % unit.block;
   const std::int64_t to_end = cursor + unit.elements - boundary;
   return divide_up(std::min(to_edge, to_end), boundary / size);
@@ -70,7 +72,9 @@ Attempt place(std::span<const Unit> units, std::int64_t size, int num_ranks) {
   for (const Unit& unit : units) {
     const auto start = first_start(unit, cursor, size);
     if (!start) return {{}, growth_to_fit(unit, size)};
-    if (*start != cursor) growth = std::min(growth, growth_to_stay(unit, cursor, size));
+    if (*start != cursor) {
+      growth = std::min(growth, growth_to_stay(unit, cursor, *start, size));
+    }
     attempt.starts.push_back(*start);
     cursor = *start + unit.elements;
   }

@@ -102,6 +102,16 @@ TEST(BufferPlan, RowsMoveTheBoundary) {
   EXPECT_EQ(offsets(plan), (std::vector<std::int64_t>{0, 5}));
 }
 
+// 6 + 5 + 15 elements on 2 ranks: shards of 13 and 14 cut a row of 5, and moving the last matrix to the
+// boundary does not help; at 15 it starts on the boundary, behind a gap of 4, and fits exactly.
+TEST(BufferPlan, RowsStartOnTheBoundary) {
+  const std::vector<ParameterSpec> specs{parameter({2, 3}, BlockKind::kRow), parameter({5}),
+                                         parameter({3, 5}, BlockKind::kRow)};
+  const BufferPlan plan = plan_buffer(specs, 0, 2);
+  EXPECT_EQ(plan.shard_sizes, (std::vector<std::int64_t>{15, 15}));
+  EXPECT_EQ(offsets(plan), (std::vector<std::int64_t>{0, 6, 15}));
+}
+
 TEST(BufferPlan, MatricesAreKeptWhole) {
   const auto matrix = [](std::int64_t n) { return parameter({1, n}, BlockKind::kMatrix); };
   const std::vector<ParameterSpec> specs{matrix(6), matrix(5), matrix(4)};
