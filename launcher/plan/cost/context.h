@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/mesh/buffer_plan.h"
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "launcher/cluster/cluster.h"
+
+namespace ptrain::plan {
+
+// How the ranks of a run lie on the machine: rank r runs on node r / ranks_per_node.
+struct Placement {
+  int num_ranks = 1;
+  int ranks_per_node = 1;
+  int threads = 1;      // of one rank
+  double slowdown = 1;  // above 1 where ranks share cores
+  // Communication has a processor of its own: a spare core, or a network that moves bytes while we
+  // compute.
+  bool overlaps = false;
+  bool operator==(const Placement&) const = default;
+};
+
+// All that the seconds of an action depend on.
+struct CostContext {
+  const model::Architecture& architecture;
+  const mesh::Layout& layout;
+  std::span<const mesh::BufferPlan> buffers;
+  const cluster::Figures& figures;
+  const cluster::TransferCost& link;
+  const Placement& placement;
+  std::int64_t sequence = 0;
+  double pairs_per_token = 0;  // (query, key) pairs attended, mean over tokens
+};
+
+}  // namespace ptrain::plan

@@ -1,0 +1,108 @@
+#include "launcher/plan/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace ptrain::plan {
+
+namespace {
+
+const Rejected* nearest_of(const std::vector<Rejected>& rejected, std::string_view reason) {
+  const Rejected* nearest = nullptr;
+  for (const Rejected& one : rejected)
+    if (one.reason == reason && (nearest == nullptr || one.excess < nearest->excess))
+      nearest = &one;
+  return nearest;
+}
+
+std::string named(const Rejected& rejected) {
+  return fmt::format("{}: {}", name_of(rejected.layout), rejected.detail);
+}
+
+// What would make the memory suffice, cheapest first.
+std::string memory_hint(const mesh::Layout& layout, int num_ranks, const recipe::Parallel& fixed) {
+  std::string hint = "give the ranks more memory";
+  if (fixed.micro_batch > 1) hint += ", leave parallel.micro_batch free or make it smaller";
+  if (fixed.recompute == recipe::Recompute::kNone) hint += ", allow parallel.recompute: full";
+  if (num_ranks > 1 && (layout.shard < num_ranks || layout.zero < 3))
+    hint += ", allow a larger parallel.shard with zero 3";
+  return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model or sequence";
+}
+
+std::string rows_hint(const SearchInput& input) {
+  return fmt::format(
+      "change global_batch_tokens ({}) or cluster.ranks_per_node so that its {} rows of {} tokens "
+      "divide over {} ranks",
+      input.shape.global_batch_tokens, input.shape.global_batch_tokens / input.shape.sequence,
+      input.shape.sequence, input.placement.num_ranks);
+}
+
+}  // namespace
+
+std::string name_of(const mesh::Layout& layout) {
+  std::string name = mesh::to_string(layout);
+  if (layout.shard > 1 && layout.zero == 3) name += fmt::format(" prefetch{}", layout.prefetch);
+  return name;
+}
+
+std::vector<run::Rejection> summarize(const std::vector<Rejected>& rejected) {
+  std::map<std::string, int> counts;
+  for (const Rejected& one : rejected) counts[one.reason] += 1;
+  std::vector<run::Rejection> out;
+  for (const auto& [reason, count] : counts)
+    out.push_back({reason, count, named(*nearest_of(rejected, reason))});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
+  return out;
+}
+
+std::string why_first(const Ranking& ranking) {
+  if (ranking.ranked.size() < 2) return "";
+  const Candidate& first = ranking.ranked[0];
+  const Candidate& second = ranking.ranked[1];
+  const double gap = second.predicted.step_s / first.predicted.step_s - 1;
+  if (std::abs(gap) <= kTie) {
+    const bool lighter = total_bytes(first.bytes) < total_bytes(second.bytes);
+    return fmt::format("{} and {} are within {:.0f} %: a tie, and the first is {}",
+                       name_of(first.layout), name_of(second.layout), kTie * 100,
+                       lighter ? "lighter or plainer" : "plainer");
+  }
+  std::size_t most = 0;
+  const auto saved = [&](std::size_t t) { return second.terms_s[t] - first.terms_s[t]; };
+  for (std::size_t t = 1; t < kNumTerms; ++t)
+    if (saved(t) > saved(most)) most = t;
+  return fmt::format(
+      "{} is {:.1f} % faster than {}, most of it in {}: {:.3g} ms a step against {:.3g}",
+      name_of(first.layout), gap * 100, name_of(second.layout), to_string(static_cast<Term>(most)),
+      first.terms_s[most] * 1e3, second.terms_s[most] * 1e3);
+}
+
+Error nothing_fits(const SearchInput& input, const Ranking& ranking) {
+  const auto reasons = summarize(ranking.rejected);
+  std::string message = fmt::format("no layout of shape '{}' can run on {} ranks", ranking.shape,
+                                    input.placement.num_ranks);
+  const Rejected* memory = nullptr;
+  const Rejected* rows = nullptr;
+  for (const auto& reason : reasons) {
+    message +=
+        fmt::format("\n  {} x {} (nearest: {})", reason.count, reason.reason, reason.nearest);
+    const Rejected* nearest = nearest_of(ranking.rejected, reason.reason);
+    if (reason.reason.find("memory") != std::string::npos) memory = nearest;
+    if (reason.reason.find("rows") != std::string::npos) rows = nearest;
+  }
+  std::string hint = "free the fields that parallel (or the shape's own parallel) fixes";
+  if (memory != nullptr) {
+    message +=
+        fmt::format("\n  short by {:.0f} MiB a rank", std::ceil(memory->excess / 1024 / 1024));
+    hint = memory_hint(memory->layout, input.placement.num_ranks, input.fixed);
+  } else if (rows != nullptr) {
+    hint = rows_hint(input);
+  }
+  return {ExitCode::kNothingFits, std::move(message), std::move(hint), {}};
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,175 @@
+#include "launcher/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/program/compile.h"
+#include "launcher/plan/explain.h"
+
+namespace ptrain::plan {
+
+namespace {
+
+Result<DType> dtype_of(recipe::Precision precision) {
+  switch (precision) {
+    case recipe::Precision::kFloat32:
+      return DType::kFloat32;
+    case recipe::Precision::kFloat64:
+      return DType::kFloat64;
+    case recipe::Precision::kBFloat16:
+      break;
+  }
+  return fail(ExitCode::kUsage, "precision: bf16 is not available in this version",
+              "use precision: fp32");
+}
+
+Status check_shape(const recipe::Shape& shape) {
+  if (shape.sequence > 0 && shape.global_batch_tokens >= shape.sequence &&
+      shape.global_batch_tokens % shape.sequence == 0)
+    return {};
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("shape '{}': global_batch_tokens ({}) is not a whole number of rows of {} tokens",
+                  shape.name, shape.global_batch_tokens, shape.sequence),
+      "make it a multiple of sequence");
+}
+
+bool rows_divide(const recipe::Recipe& recipe, int num_ranks) {
+  return std::all_of(recipe.shapes.begin(), recipe.shapes.end(), [&](const recipe::Shape& shape) {
+    return shape.global_batch_tokens / shape.sequence % num_ranks == 0;
+  });
+}
+
+// The world size that the recipe fixes by dp and shard; 0: it does not.
+int fixed_ranks(const recipe::Recipe& recipe) {
+  for (const auto& shape : recipe.shapes) {
+    const auto& fixed = parallel_of(recipe, shape);
+    if (fixed.dp > 0 && fixed.shard > 0) return fixed.dp * fixed.shard;
+  }
+  return 0;
+}
+
+Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, int cores) {
+  if (recipe.cluster.ranks_per_node > 0) return recipe.cluster.ranks_per_node;
+  if (const int fixed = fixed_ranks(recipe); fixed > 0) {
+    if (fixed % num_nodes == 0) return fixed / num_nodes;
+    return fail(ExitCode::kUsage,
+                fmt::format("dp x shard = {} ranks do not divide over {} nodes", fixed, num_nodes),
+                "change parallel.dp, parallel.shard or cluster.nodes");
+  }
+  for (int ranks = cores; ranks > 1; --ranks)
+    if (rows_divide(recipe, ranks * num_nodes)) return ranks;
+  return 1;
+}
+
+std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placement& placement) {
+  std::vector<run::RankPlace> out;
+  for (int rank = 0; rank < placement.num_ranks; ++rank) {
+    const int node = rank / placement.ranks_per_node;
+    out.push_back({rank, cluster.nodes[static_cast<std::size_t>(node)].name,
+                   rank % placement.ranks_per_node, -1});
+  }
+  return out;
+}
+
+Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranking) {
+  if (ranking.ranked.empty()) return tl::unexpected(nothing_fits(input, ranking));
+  const Candidate& best = ranking.ranked.front();
+  run::ShapePlan plan;
+  plan.name = ranking.shape;
+  plan.layout = best.layout;
+  plan.threads = input.placement.threads;
+  plan.predicted = best.predicted;
+  plan.rejected = summarize(ranking.rejected);
+  PTRAIN_TRY(const program::Program program,
+             program::compile({input.architecture, best.layout, ranking.shape}, 0));
+  plan.predicted.classes = {{input.placement.num_ranks, class_hash(program), best.bytes}};
+  return plan;
+}
+
+}  // namespace
+
+const recipe::Parallel& parallel_of(const recipe::Recipe& recipe, const recipe::Shape& shape) {
+  return shape.parallel ? *shape.parallel : recipe.parallel;
+}
+
+double pairs_per_token(std::int64_t sequence, const LengthHistogram& lengths) {
+  // A token at position p of its piece attends to p + 1 tokens.
+  const auto pairs = [](std::int64_t piece) {
+    return static_cast<double>(piece) * static_cast<double>(piece + 1) / 2;
+  };
+  double all_pairs = 0;
+  double tokens = 0;
+  for (const auto& [length, count] : lengths) {
+    all_pairs +=
+        static_cast<double>(count) *
+        (static_cast<double>(length / sequence) * pairs(sequence) + pairs(length % sequence));
+    tokens += static_cast<double>(length * count);
+  }
+  return tokens > 0 ? all_pairs / tokens : pairs(sequence) / static_cast<double>(sequence);
+}
+
+Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Cluster& cluster,
+                              std::vector<std::string>& notes) {
+  const auto num_nodes = static_cast<std::size_t>(std::max(1, recipe.cluster.nodes));
+  if (num_nodes > cluster.nodes.size())
+    return fail(ExitCode::kUsage,
+                fmt::format("cluster.nodes asks for {} nodes, '{}' has {}", num_nodes, cluster.name,
+                            cluster.nodes.size()),
+                "lower cluster.nodes or give another cluster file");
+  int cores = cluster.nodes.front().num_cores;
+  for (std::size_t n = 0; n < num_nodes; ++n) cores = std::min(cores, cluster.nodes[n].num_cores);
+  Placement out;
+  PTRAIN_TRY(out.ranks_per_node, choose_ranks_per_node(recipe, static_cast<int>(num_nodes), cores));
+  out.num_ranks = out.ranks_per_node * static_cast<int>(num_nodes);
+  out.threads = std::max(1, cores / out.ranks_per_node);
+  out.slowdown = std::max(1.0, static_cast<double>(out.ranks_per_node) / cores);
+  out.overlaps = num_nodes > 1 || out.threads * out.ranks_per_node < cores;
+  if (out.ranks_per_node > cores)
+    notes.push_back(
+        fmt::format("{} ranks share the {} cores of a node: each is {:.2g} times slower",
+                    out.ranks_per_node, cores, out.slowdown));
+  if (recipe.cluster.ranks_per_node == 0 && out.ranks_per_node < cores)
+    notes.push_back(
+        fmt::format("{} ranks a node on {} cores, {} threads each: more ranks would not divide "
+                    "the rows or fit what the recipe fixes",
+                    out.ranks_per_node, cores, out.threads));
+  return out;
+}
+
+Result<Planning> plan_recipe(const PlanInput& input) {
+  Planning out;
+  const recipe::Recipe& recipe = input.recipe;
+  for (const auto& shape : recipe.shapes) PTRAIN_CHECK(check_shape(shape));
+  PTRAIN_TRY(const DType dtype, dtype_of(recipe.precision));
+  PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe.model, dtype));
+  PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
+  if (input.cluster.figures.assumed)
+    out.notes.push_back("times come from assumed figures, not from this machine");
+  out.plan.build = input.build;
+  out.plan.recipe_hash = input.recipe_hash;
+  out.plan.recipe = recipe;
+  out.plan.recipe.model = architecture.config;
+  out.plan.recipe_folder = input.recipe_folder;
+  out.plan.cluster = input.cluster.name;
+  out.plan.peak_flops_per_rank = input.cluster.figures.matmul(dtype) * placement.threads;
+  out.plan.ranks = places(input.cluster, placement);
+  for (const auto& shape : recipe.shapes) {
+    const SearchInput search_input{
+        architecture,  shape,     parallel_of(recipe, shape),
+        input.cluster, placement, pairs_per_token(shape.sequence, input.lengths)};
+    PTRAIN_TRY(Ranking ranking, search(search_input));
+    PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
+    out.plan.shapes.push_back(std::move(plan));
+    out.rankings.push_back(std::move(ranking));
+  }
+  return out;
+}
+
+Result<run::Plan> make_plan(const PlanInput& input) {
+  PTRAIN_TRY(Planning planning, plan_recipe(input));
+  return std::move(planning.plan);
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/run/plan.h"
+#include "launcher/cluster/cluster.h"
+#include "launcher/plan/search.h"
+
+namespace ptrain::plan {
+
+// Documents by length: (tokens, how many).
+using LengthHistogram = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+struct PlanInput {
+  recipe::Recipe recipe;  // resolved
+  std::string recipe_folder;
+  std::string recipe_hash;
+  std::string build;
+  cluster::Cluster cluster;
+  LengthHistogram lengths;  // empty: unknown, every row counted as one document
+};
+
+// A plan with all that was considered.
+struct Planning {
+  run::Plan plan;
+  std::vector<Ranking> rankings;  // one a shape
+  std::vector<std::string>
+      notes;  // what the user should know: assumed figures, fewer ranks than cores
+};
+
+// The best layout of each shape, on its own. Pure: the same input gives the same plan.
+// Errors: kNothingFits; kUsage: what the recipe asks for does not exist on the cluster.
+Result<Planning> plan_recipe(const PlanInput& input);
+Result<run::Plan> make_plan(const PlanInput& input);
+
+// Ranks, threads and nodes for a recipe. cluster.ranks_per_node 0: one rank a physical core, fewer
+// where the recipe fixes dp and shard, or where the rows of a shape divide over fewer only.
+Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Cluster& cluster,
+                              std::vector<std::string>& notes);
+
+// (query, key) pairs of a token, mean: documents are cut into pieces of at most `sequence` tokens.
+double pairs_per_token(std::int64_t sequence, const LengthHistogram& lengths);
+
+// The layout wishes that hold for one shape.
+const recipe::Parallel& parallel_of(const recipe::Recipe& recipe, const recipe::Shape& shape);
+
+}  // namespace ptrain::plan

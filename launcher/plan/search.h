@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/run/plan.h"
+#include "launcher/plan/cost/context.h"
+#include "launcher/plan/enumerate.h"
+
+namespace ptrain::plan {
+
+// Where the seconds of a step go. Work of all lanes; on one core they add up to the step.
+enum class Term { kForward, kBackward, kRecompute, kGather, kReduce, kOptimizer };
+inline constexpr int kNumTerms = 6;
+std::string_view to_string(Term term);
+
+struct Candidate {
+  mesh::Layout layout;
+  run::Prediction predicted;
+  program::BytesByClass bytes{};            // of the fullest rank
+  std::array<double, kNumTerms> terms_s{};  // of rank 0
+  bool operator==(const Candidate&) const = default;
+};
+
+// One shape's layouts, best first, and those that are out.
+struct Ranking {
+  std::string shape;
+  std::vector<Candidate> ranked;
+  std::vector<Rejected> rejected;
+};
+
+struct SearchInput {
+  const model::Architecture& architecture;
+  const recipe::Shape& shape;
+  const recipe::Parallel& fixed;
+  const cluster::Cluster& cluster;
+  const Placement& placement;
+  double pairs_per_token = 0;
+};
+
+// Evaluates every layout. Each is ranked or rejected, exactly once. Layouts within kTie of the
+// fastest are ordered by memory (in eighths of what a rank may have), then by how plain they are.
+Result<Ranking> search(const SearchInput& input);
+inline constexpr double kTie = 0.02;
+
+// Compiles, counts and simulates one layout, whatever its memory.
+Result<Candidate> evaluate(const SearchInput& input, const mesh::Layout& layout);
+
+// Bytes of all classes of one rank.
+std::int64_t total_bytes(const program::BytesByClass& bytes);
+// What one rank may hold: the smallest node's memory over the ranks of a node.
+std::int64_t rank_memory(const SearchInput& input);
+
+}  // namespace ptrain::plan
