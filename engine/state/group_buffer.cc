@@ -118,9 +118,10 @@ std::byte* GroupBuffer::shard_gradients() {
   return at(whole_gradients(), shard_offsets_[static_cast<std::size_t>(place_.shard_rank)]);
 }
 
-Tensor GroupBuffer::gradient_shard() {
-  return contiguous(shard_gradients(), dtype_, 1,
-                    plan_.shard_sizes[static_cast<std::size_t>(place_.shard_rank)]);
+Tensor GroupBuffer::reduced_shard() {
+  const auto rank = static_cast<std::size_t>(place_.shard_rank);
+  return contiguous(at(whole_gradients(), shard_offsets_[rank]), dtype_, 1,
+                    plan_.shard_sizes[rank]);
 }
 
 Tensor GroupBuffer::piece(std::byte* shard, const mesh::ShardRun& run) const {

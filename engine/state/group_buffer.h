@@ -48,9 +48,9 @@ class GroupBuffer {
   // if it is transient.
   void take_reduced();
   void clear_gradients();
-  // The own shard's gradients, contiguous, padding included: what a reduction over replicas adds
-  // up.
-  Tensor gradient_shard();
+  // The own shard within the whole gradients, padding included: what a reduction over replicas adds
+  // up before take_reduced.
+  Tensor reduced_shard();
 
   // Views of one run of the shard, [1, n].
   Tensor master(const mesh::ShardRun& run) const;

@@ -1,0 +1,92 @@
+#include "engine/entry.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "core/run/build_id.h"
+#include "core/run/directory.h"
+#include "core/run/plan.h"
+#include "core/run/request.h"
+#include "engine/base/engine_error.h"
+#include "engine/comm/bootstrap_pmix.h"
+#include "engine/comm/communicator.h"
+#include "engine/control/control_client.h"
+#include "engine/train/trainer.h"
+
+namespace ptrain {
+namespace {
+
+// An error as an outcome: the rank's log gets the whole text, the supervisor the message.
+train::Outcome outcome_of(const Error& error) {
+  fmt::print(stderr, "error: {}\n", error.message);
+  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  return {error.code, error.hint.empty() ? error.message : error.message + " (" + error.hint + ")",
+          ""};
+}
+
+train::Outcome run_training(const run::Request& request, comm::Communicator& world,
+                            control::ControlClient& control) {
+  const run::Plan plan =
+      value_or_throw(run::read_plan(run::Directory{request.run_directory}.plan()));
+  return train::train({request, plan, world, control});
+}
+
+// Everything that a rank can die of, once: the exception becomes an exit code and a goodbye.
+template <class Body>
+train::Outcome guarded(Body body) {
+  try {
+    return body();
+  } catch (const EngineError& error) {
+    return outcome_of(error.error());
+  } catch (const std::bad_alloc&) {
+    return outcome_of({ExitCode::kOutOfMemory,
+                       "this rank is out of memory",
+                       "fewer ranks a node, a smaller micro_batch or parallel.recompute=full",
+                       {}});
+  } catch (const std::exception& error) {
+    return outcome_of({ExitCode::kBug, error.what(), "please report this with the rank's log", {}});
+  }
+}
+
+int run_rank(const run::Request& request) {
+  std::unique_ptr<comm::Communicator> world;
+  std::unique_ptr<control::ControlClient> control;
+  train::Outcome outcome = guarded([&] {
+    const comm::Identity identity = comm::identify();
+    control = std::make_unique<control::ControlClient>(request, identity.rank);
+    world = identity.size > 1 ? comm::make_mpi({}) : comm::make_single();
+    if (request.mode != run::Mode::kTrain)
+      throw EngineError(ExitCode::kUsage, "this engine cannot do what the request asks for");
+    return run_training(request, *world, *control);
+  });
+  if (control != nullptr) control->goodbye(outcome.code, outcome.message, outcome.next_shape);
+  const bool ended_together = outcome.code == ExitCode::kDone || outcome.code == ExitCode::kStopped;
+  if (world != nullptr && ended_together) {
+    world->close();
+    comm::leave();
+  }
+  return static_cast<int>(outcome.code);
+}
+
+}  // namespace
+}  // namespace ptrain
+
+extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const char* build_id,
+                                                                         const char* request_json) {
+  using namespace ptrain;
+  if (build_id != run::build_id()) {
+    fmt::print(stderr, "error: the engine is of build {}, ptrain of build {}\n", run::build_id(),
+               build_id);
+    return static_cast<int>(ExitCode::kEnvironment);
+  }
+  const auto request = run::request_from_json_text(request_json);
+  if (!request) {
+    fmt::print(stderr, "error: {}\n", request.error().message);
+    return static_cast<int>(request.error().code);
+  }
+  return run_rank(*request);
+}

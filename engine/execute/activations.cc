@@ -1,0 +1,61 @@
+#include "engine/execute/activations.h"
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain::execute {
+
+using program::MemoryClass;
+
+void Stashes::fill(Entry& entry, int layer, std::int64_t num_tokens, bool inputs_only) {
+  const auto& stash = architecture_.layers[static_cast<std::size_t>(layer)].stash;
+  entry.buffers.resize(stash.size());
+  entry.views.resize(stash.size());
+  for (std::size_t i = 0; i < stash.size(); ++i) {
+    if (!entry.views[i].empty() || (inputs_only && !stash[i].is_input)) continue;
+    const std::int64_t cols = stash[i].elements_per_token;
+    entry.buffers[i] =
+        Buffer(arena_, MemoryClass::kStash, num_tokens * cols * size_of(stash[i].dtype));
+    entry.views[i] = contiguous(entry.buffers[i].data(), stash[i].dtype, num_tokens, cols);
+  }
+}
+
+void Stashes::take(int layer, int micro_batch, std::int64_t num_tokens, Keep keep) {
+  if (keep == Keep::kNone) return;
+  const auto [entry, is_new] = entries_.try_emplace({layer, micro_batch});
+  PT_CHECK(is_new);
+  fill(entry->second, layer, num_tokens, keep == Keep::kInput);
+}
+
+void Stashes::complete(int layer, int micro_batch, std::int64_t num_tokens) {
+  const auto entry = entries_.find({layer, micro_batch});
+  PT_CHECK(entry != entries_.end());
+  fill(entry->second, layer, num_tokens, false);
+}
+
+std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {
+  const auto entry = entries_.find({layer, micro_batch});
+  if (entry == entries_.end()) return {};
+  return entry->second.views;
+}
+
+void Stashes::give(int layer, int micro_batch) { entries_.erase({layer, micro_batch}); }
+
+Tensor Streams::get(int micro_batch, std::int64_t num_tokens) {
+  Buffer& buffer = buffers_[micro_batch];
+  if (!buffer) buffer = fresh(num_tokens);
+  return view(buffer, num_tokens);
+}
+
+Buffer Streams::fresh(std::int64_t num_tokens) {
+  return Buffer(arena_, MemoryClass::kTemporary,
+                num_tokens * architecture_.config.hidden_size * size_of(architecture_.dtype));
+}
+
+Tensor Streams::view(const Buffer& buffer, std::int64_t num_tokens) const {
+  return contiguous(buffer.data(), architecture_.dtype, num_tokens,
+                    architecture_.config.hidden_size);
+}
+
+void Streams::replace(int micro_batch, Buffer buffer) { buffers_[micro_batch] = std::move(buffer); }
+
+}  // namespace ptrain::execute

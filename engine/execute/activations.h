@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/model/architecture.h"
+#include "engine/base/arena.h"
+#include "engine/base/tensor.h"
+
+namespace ptrain::execute {
+
+enum class Keep { kAll, kInput, kNone };
+
+// The tensors that wait between a forward and its backward, by (layer, micro-batch).
+class Stashes {
+ public:
+  Stashes(const model::Architecture& architecture, Arena& arena)
+      : architecture_(architecture), arena_(arena) {}
+
+  // Takes what `keep` names; entries that are not kept stay empty views.
+  void take(int layer, int micro_batch, std::int64_t num_tokens, Keep keep);
+  // Takes the entries that are still empty (recomputation).
+  void complete(int layer, int micro_batch, std::int64_t num_tokens);
+  // Views in LayerSpec::stash order; no views where nothing was taken.
+  std::span<const Tensor> views(int layer, int micro_batch) const;
+  void give(int layer, int micro_batch);
+
+ private:
+  struct Entry {
+    std::vector<Buffer> buffers;
+    std::vector<Tensor> views;
+  };
+  void fill(Entry& entry, int layer, std::int64_t num_tokens, bool inputs_only);
+
+  const model::Architecture& architecture_;
+  Arena& arena_;
+  std::map<std::pair<int, int>, Entry> entries_;
+};
+
+// The stream between layers, one [tokens, hidden] matrix a micro-batch and direction.
+class Streams {
+ public:
+  Streams(const model::Architecture& architecture, Arena& arena)
+      : architecture_(architecture), arena_(arena) {}
+
+  // The matrix of a micro-batch, taken at the first call.
+  Tensor get(int micro_batch, std::int64_t num_tokens);
+  // A second matrix to write the next layer's input into; replace() then makes it the stream.
+  Buffer fresh(std::int64_t num_tokens);
+  Tensor view(const Buffer& buffer, std::int64_t num_tokens) const;
+  void replace(int micro_batch, Buffer buffer);
+  void give(int micro_batch) { buffers_.erase(micro_batch); }
+
+ private:
+  const model::Architecture& architecture_;
+  Arena& arena_;
+  std::map<int, Buffer> buffers_;
+};
+
+}  // namespace ptrain::execute

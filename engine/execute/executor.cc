@@ -1,0 +1,232 @@
+#include "engine/execute/executor.h"
+
+#include <array>
+#include <utility>
+
+#include "core/mesh/buffer_plan.h"
+#include "engine/base/engine_error.h"
+
+namespace ptrain::execute {
+namespace {
+
+using program::Action;
+using program::Kind;
+using program::Lane;
+
+Keep keep_of(const Action& action) {
+  const auto keep = action.attribute("keep");
+  if (keep == "all") return Keep::kAll;
+  if (keep == "input") return Keep::kInput;
+  PT_CHECK(keep == "none");
+  return Keep::kNone;
+}
+
+}  // namespace
+
+Executor::Executor(const model::Architecture& architecture, const mesh::Layout& layout, int rank,
+                   const Communicators& communicators, Arena& arena)
+    : architecture_(architecture),
+      layout_(layout),
+      communicators_(communicators),
+      arena_(arena),
+      layers_(layers::make_layers(architecture)),
+      stashes_(architecture, arena),
+      activations_(architecture, arena),
+      gradients_(architecture, arena) {
+  const state::GroupBuffer::Place place{mesh::coordinates_of(layout, rank).shard,
+                                        layout.shard > 1 && layout.zero > 1};
+  for (const auto& plan : mesh::plan_buffers(architecture, layout.shard))
+    groups_.emplace_back(architecture, plan, place, arena);
+}
+
+StepResult Executor::train(const program::Program& program,
+                           std::span<const data::MicroBatch> micro_batches,
+                           const StepSettings& settings) {
+  settings_ = &settings;
+  run(program, micro_batches);
+  settings_ = nullptr;
+  return result_;
+}
+
+layers::LossSums Executor::evaluate(const program::Program& program,
+                                    std::span<const data::MicroBatch> micro_batches) {
+  run(program, micro_batches);
+  std::array<double, 2> totals{sums_.loss, static_cast<double>(sums_.num_targets)};
+  communicators_.world
+      .all_reduce(reinterpret_cast<std::byte*>(totals.data()), DType::kFloat64, 2,
+                  comm::ReduceOp::kSum)
+      ->wait();
+  return {totals[0], static_cast<std::int64_t>(totals[1])};
+}
+
+std::vector<double> Executor::logits(const program::Program& program,
+                                     const data::MicroBatch& micro_batch, std::int64_t position) {
+  logits_position_ = position;
+  run(program, {&micro_batch, 1});
+  logits_position_ = -1;
+  return std::exchange(logits_, {});
+}
+
+void Executor::run(const program::Program& program,
+                   std::span<const data::MicroBatch> micro_batches) {
+  micro_batches_ = micro_batches;
+  sums_ = {};
+  result_ = {};
+  for (const Action& action : program.actions) {
+    if (observer_) observer_(action, true);
+    wait_for(action);
+    execute(action);
+    gather_lane_.poll();
+    reduce_lane_.poll();
+    if (observer_) observer_(action, false);
+  }
+  gather_lane_.wait_all();
+  reduce_lane_.wait_all();
+}
+
+void Executor::wait_for(const Action& action) {
+  for (const int id : action.after) {
+    gather_lane_.wait(id);
+    reduce_lane_.wait(id);
+  }
+}
+
+void Executor::execute(const Action& action) {
+  auto each_layer = [&](auto run_layer) {
+    for (int layer = action.layer_first; layer <= action.layer_last; ++layer)
+      (this->*run_layer)(action, layer);
+  };
+  switch (action.kind) {
+    case Kind::kForward:
+      return each_layer(&Executor::forward);
+    case Kind::kRecompute:
+      return each_layer(&Executor::recompute);
+    case Kind::kBackward:
+      for (int layer = action.layer_last; layer >= action.layer_first; --layer)
+        backward(action, layer);
+      return;
+    case Kind::kUnshard:
+      return unshard(action);
+    case Kind::kReshard:
+      return groups_[static_cast<std::size_t>(action.group)].close_whole();
+    case Kind::kReduceGrad:
+      return reduce(action);
+    case Kind::kGradNorm:
+      PT_CHECK(settings_ != nullptr);
+      result_ = reduce_norm(groups_, sums_, settings_->clip_norm, communicators_.shard_reduce,
+                            communicators_.world);
+      return;
+    case Kind::kOptimizer:
+      PT_CHECK(settings_ != nullptr);
+      return apply_optimizer(architecture_, *settings_, result_,
+                             groups_[static_cast<std::size_t>(action.group)]);
+    default:
+      throw EngineError(ExitCode::kBug, "the engine cannot run " + program::to_text(action));
+  }
+}
+
+const data::MicroBatch& Executor::batch(int micro_batch) const {
+  PT_CHECK(static_cast<std::size_t>(micro_batch) < micro_batches_.size());
+  return micro_batches_[static_cast<std::size_t>(micro_batch)];
+}
+
+state::GroupBuffer& Executor::group_of(int parameter) {
+  const int group = architecture_.parameters[static_cast<std::size_t>(parameter)].group;
+  return groups_[static_cast<std::size_t>(group)];
+}
+
+layers::Context Executor::context(int layer, int micro_batch) {
+  parameter_views_.clear();
+  for (const int parameter : architecture_.layers[static_cast<std::size_t>(layer)].parameters)
+    parameter_views_.push_back(group_of(parameter).parameter(parameter));
+  return {batch(micro_batch), arena_, parameter_views_, stashes_.views(layer, micro_batch)};
+}
+
+void Executor::forward(const Action& action, int layer) {
+  const auto kind = architecture_.layers[static_cast<std::size_t>(layer)].kind;
+  const std::int64_t num_tokens = batch(action.micro_batch).num_tokens();
+  const Keep keep = keep_of(action);
+  stashes_.take(layer, action.micro_batch, num_tokens, keep);
+  const Tensor x = kind == model::LayerKind::kEmbedding
+                       ? Tensor{}
+                       : activations_.get(action.micro_batch, num_tokens);
+  if (kind == model::LayerKind::kHead) return finish_head(action, layer, x, keep);
+  Buffer next = activations_.fresh(num_tokens);
+  layers_[static_cast<std::size_t>(layer)]->forward(context(layer, action.micro_batch), x,
+                                                    activations_.view(next, num_tokens));
+  activations_.replace(action.micro_batch, std::move(next));
+}
+
+// With a stash the head only keeps its input: loss and gradient are made together in its backward.
+void Executor::finish_head(const Action& action, int layer, const Tensor& x, Keep keep) {
+  const layers::Layer& head = *layers_[static_cast<std::size_t>(layer)];
+  const layers::Context head_context = context(layer, action.micro_batch);
+  if (keep != Keep::kNone) {
+    head.forward(head_context, x, Tensor{});
+  } else if (logits_position_ >= 0) {
+    const std::int64_t vocabulary = architecture_.config.vocab_size;
+    Buffer buffer(arena_, program::MemoryClass::kTemporary,
+                  vocabulary * size_of(architecture_.dtype));
+    const Tensor row = contiguous(buffer.data(), architecture_.dtype, 1, vocabulary);
+    head.logits(head_context, x.row_range(logits_position_, 1), row);
+    dispatch(row.dtype, [&](auto zero) {
+      const auto* values = row.as<decltype(zero)>();
+      logits_.assign(values, values + vocabulary);
+    });
+  } else {
+    head.loss(head_context, x, sums_);
+  }
+  activations_.give(action.micro_batch);
+}
+
+void Executor::recompute(const Action& action, int layer) {
+  stashes_.complete(layer, action.micro_batch, batch(action.micro_batch).num_tokens());
+  layers_[static_cast<std::size_t>(layer)]->recompute(context(layer, action.micro_batch));
+}
+
+void Executor::backward(const Action& action, int layer) {
+  const auto& spec = architecture_.layers[static_cast<std::size_t>(layer)];
+  std::vector<layers::GradientTarget> targets;
+  for (const int parameter : spec.parameters) {
+    const auto view = group_of(parameter).gradient(parameter);
+    targets.push_back({view.tensor, view.written});
+  }
+  std::vector<layers::WeightProduct> products;
+  std::vector<Buffer> scratch;
+  const Tensor dy = gradients_.get(action.micro_batch, batch(action.micro_batch).num_tokens());
+  layers_[static_cast<std::size_t>(layer)]->backward_input(context(layer, action.micro_batch),
+                                                           targets, dy, products, scratch, sums_);
+  layers::backward_weight(products);
+  stashes_.give(layer, action.micro_batch);
+  if (spec.kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
+}
+
+void Executor::unshard(const Action& action) {
+  auto& group = groups_[static_cast<std::size_t>(action.group)];
+  std::byte* whole = group.open_whole();
+  auto start = [this, &group, whole] {
+    return communicators_.shard_gather->all_gather_v(
+        whole, architecture_.dtype, group.shard_offsets(), group.plan().shard_sizes);
+  };
+  gather_lane_.push(action.id, {std::move(start)}, {});
+}
+
+void Executor::reduce(const Action& action) {
+  auto& group = groups_[static_cast<std::size_t>(action.group)];
+  std::vector<LaneQueue::Stage> stages;
+  if (communicators_.shard_reduce != nullptr)
+    stages.push_back([this, &group] {
+      return communicators_.shard_reduce->reduce_scatter_v(
+          group.whole_gradients(), architecture_.dtype, group.shard_offsets(),
+          group.plan().shard_sizes);
+    });
+  if (communicators_.dp_reduce != nullptr)
+    stages.push_back([this, &group] {
+      const Tensor shard = group.reduced_shard();
+      return communicators_.dp_reduce->all_reduce(static_cast<std::byte*>(shard.data), shard.dtype,
+                                                  shard.cols, comm::ReduceOp::kSum);
+    });
+  reduce_lane_.push(action.id, std::move(stages), [&group] { group.take_reduced(); });
+}
+
+}  // namespace ptrain::execute

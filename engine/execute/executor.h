@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/action.h"
+#include "engine/base/arena.h"
+#include "engine/comm/communicator.h"
+#include "engine/data/batch.h"
+#include "engine/execute/activations.h"
+#include "engine/execute/lane_queue.h"
+#include "engine/execute/step_end.h"
+#include "engine/layers/layer.h"
+#include "engine/state/group_buffer.h"
+
+namespace ptrain::execute {
+
+// The groups a rank communicates in, one communicator a lane. Null where the axis has one rank.
+struct Communicators {
+  comm::Communicator& world;
+  comm::Communicator* shard_gather = nullptr;
+  comm::Communicator* shard_reduce = nullptr;
+  comm::Communicator* dp_reduce = nullptr;
+};
+
+// Called around each action; for the trace.
+using ActionObserver = std::function<void(const program::Action&, bool begins)>;
+
+// Runs the programs of one rank on tensors. Every rank of the world must run its program of the
+// same step at the same time: the communication in it is collective. One thread.
+class Executor {
+ public:
+  Executor(const model::Architecture& architecture, const mesh::Layout& layout, int rank,
+           const Communicators& communicators, Arena& arena);
+
+  // One training step; the micro-batches are those that the program names m0, m1, ...
+  StepResult train(const program::Program& program, std::span<const data::MicroBatch> micro_batches,
+                   const StepSettings& settings);
+  // A forward-only program: loss sums over all ranks.
+  layers::LossSums evaluate(const program::Program& program,
+                            std::span<const data::MicroBatch> micro_batches);
+  // A forward-only program over one micro-batch: logits [1, vocabulary] of token `position`.
+  std::vector<double> logits(const program::Program& program, const data::MicroBatch& micro_batch,
+                             std::int64_t position);
+
+  std::span<state::GroupBuffer> groups() { return groups_; }
+  void observe(ActionObserver observer) { observer_ = std::move(observer); }
+
+ private:
+  void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);
+  void execute(const program::Action& action);
+  void forward(const program::Action& action, int layer);
+  void finish_head(const program::Action& action, int layer, const Tensor& x, Keep keep);
+  void backward(const program::Action& action, int layer);
+  void recompute(const program::Action& action, int layer);
+  void unshard(const program::Action& action);
+  void reduce(const program::Action& action);
+  void wait_for(const program::Action& action);
+  layers::Context context(int layer, int micro_batch);
+  const data::MicroBatch& batch(int micro_batch) const;
+  state::GroupBuffer& group_of(int parameter);
+
+  const model::Architecture& architecture_;
+  mesh::Layout layout_;
+  Communicators communicators_;
+  Arena& arena_;
+  std::vector<std::unique_ptr<layers::Layer>> layers_;
+  std::vector<state::GroupBuffer> groups_;
+  Stashes stashes_;
+  Streams activations_;
+  Streams gradients_;
+  LaneQueue gather_lane_;
+  LaneQueue reduce_lane_;
+  ActionObserver observer_;
+
+  // Of the program that is running.
+  std::span<const data::MicroBatch> micro_batches_;
+  const StepSettings* settings_ = nullptr;
+  layers::LossSums sums_;
+  StepResult result_;
+  std::vector<Tensor> parameter_views_;
+  std::int64_t logits_position_ = -1;
+  std::vector<double> logits_;
+};
+
+}  // namespace ptrain::execute

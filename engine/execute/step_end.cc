@@ -1,0 +1,69 @@
+#include "engine/execute/step_end.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace ptrain::execute {
+namespace {
+
+double square_sum(const Tensor& values) {
+  return dispatch(values.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* data = values.as<T>();
+    double sum = 0;
+    for (std::int64_t i = 0; i < values.cols; ++i)
+      sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
+    return sum;
+  });
+}
+
+void sum_over(comm::Communicator& group, std::span<double> values) {
+  group
+      .all_reduce(reinterpret_cast<std::byte*>(values.data()), DType::kFloat64,
+                  static_cast<std::int64_t>(values.size()), comm::ReduceOp::kSum)
+      ->wait();
+}
+
+// As torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
+double clip_coefficient(double clip_norm, double norm) {
+  return clip_norm > 0 ? std::min(1.0, clip_norm / (norm + 1e-6)) : 1.0;
+}
+
+}  // namespace
+
+StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossSums& sums,
+                       double clip_norm, comm::Communicator* shard_group,
+                       comm::Communicator& world) {
+  double squares = 0;
+  for (auto& group : groups)
+    for (const auto& run : group.runs()) squares += square_sum(group.gradient(run));
+  if (shard_group != nullptr) sum_over(*shard_group, {&squares, 1});
+  std::array<double, 2> totals{sums.loss, static_cast<double>(sums.num_targets)};
+  sum_over(world, totals);
+
+  StepResult result;
+  result.num_targets = static_cast<std::int64_t>(totals[1]);
+  const double count = std::max(totals[1], 1.0);
+  result.loss = totals[0] / count;
+  result.grad_norm = std::sqrt(squares) / count;
+  result.scale = clip_coefficient(clip_norm, result.grad_norm) / count;
+  result.finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
+  return result;
+}
+
+void apply_optimizer(const model::Architecture& architecture, const StepSettings& settings,
+                     const StepResult& result, state::GroupBuffer& group) {
+  if (result.finite) {
+    optim::AdamWStep step{settings.learning_rate, settings.step, result.scale, true};
+    for (const auto& run : group.runs()) {
+      step.decays = architecture.parameters[static_cast<std::size_t>(run.parameter)].decays;
+      optim::adamw(settings.adamw, step, group.master(run), group.gradient(run), group.exp_avg(run),
+                   group.exp_avg_sq(run));
+    }
+  }
+  group.clear_gradients();
+}
+
+}  // namespace ptrain::execute

@@ -1,0 +1,82 @@
+#include "engine/train/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "engine/data/loader.h"
+
+namespace ptrain::train {
+namespace {
+
+// The last `sequence` tokens of the text as one row of one document.
+data::MicroBatch context_row(const std::vector<std::int32_t>& text, std::int64_t sequence) {
+  const auto length = std::min(static_cast<std::int64_t>(text.size()), sequence);
+  data::MicroBatch batch;
+  batch.rows = 1;
+  batch.sequence = length;
+  batch.tokens.assign(text.end() - length, text.end());
+  batch.targets.assign(batch.tokens.size(), data::kNoTarget);
+  batch.positions.resize(batch.tokens.size());
+  std::iota(batch.positions.begin(), batch.positions.end(), 0);
+  batch.documents.push_back({0, length});
+  return batch;
+}
+
+// Draws from softmax(logits) by inverting the cumulative sum at u in [0, 1).
+std::int32_t draw(const std::vector<double>& logits, std::int32_t num_tokens, double u) {
+  const double top = *std::max_element(logits.begin(), logits.begin() + num_tokens);
+  double total = 0;
+  for (std::int32_t token = 0; token < num_tokens; ++token)
+    total += std::exp(logits[static_cast<std::size_t>(token)] - top);
+  double rest = u * total;
+  for (std::int32_t token = 0; token < num_tokens; ++token) {
+    rest -= std::exp(logits[static_cast<std::size_t>(token)] - top);
+    if (rest < 0) return token;
+  }
+  return num_tokens - 1;
+}
+
+}  // namespace
+
+ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Index>& index,
+                          const recipe::Recipe& recipe) {
+  data::Loader loader(index, {recipe.seed, shape.shape().sequence, recipe.data.packing, false});
+  const auto& layout = shape.layout();
+  const std::int64_t step_tokens =
+      layout.micro_batch * layout.num_data_ranks() * shape.shape().sequence;
+  layers::LossSums total;
+  for (std::int64_t done = 0; done < recipe.validation.tokens && !loader.at_end();
+       done += step_tokens) {
+    const auto rows =
+        loader.next(shape.data_rank(), layout.num_data_ranks(), 1, layout.micro_batch);
+    const auto sums = shape.executor().evaluate(shape.evaluate_program(), rows.micro_batches);
+    total.loss += sums.loss;
+    total.num_targets += sums.num_targets;
+  }
+  return {total.loss / static_cast<double>(std::max<std::int64_t>(total.num_targets, 1)),
+          total.num_targets};
+}
+
+std::string sample(ShapeRun& shape, std::int64_t num_tokens, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::int32_t> text{data::kByteEos};
+  const std::int64_t sequence = shape.shape().sequence;
+  while (static_cast<std::int64_t>(text.size()) <= num_tokens) {
+    const auto batch = context_row(text, sequence);
+    const auto logits =
+        shape.executor().logits(shape.evaluate_program(), batch, batch.num_tokens() - 1);
+    // 53 random bits, the same on every standard library.
+    const double u = static_cast<double>(random() >> 11) * 0x1.0p-53;
+    const std::int32_t token = draw(logits, data::kByteEos + 1, u);
+    if (token == data::kByteEos) break;
+    text.push_back(token);
+  }
+  std::string bytes;
+  for (std::size_t i = 1; i < text.size(); ++i) bytes.push_back(static_cast<char>(text[i]));
+  return bytes;
+}
+
+}  // namespace ptrain::train

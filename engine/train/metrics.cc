@@ -1,0 +1,66 @@
+#include "engine/train/metrics.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain::train {
+namespace {
+
+[[noreturn]] void fail_on(const std::string& path) {
+  throw EngineError(ExitCode::kEnvironment,
+                    fmt::format("cannot write {}: {}", path, std::strerror(errno)),
+                    "the run directory must be writable and have room");
+}
+
+// Bytes of the file up to the first line that is not of a step at or before `step`.
+std::int64_t kept_bytes(const std::string& path, std::int64_t step) {
+  std::ifstream file(path);
+  std::int64_t kept = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || json.value("step", step + 1) > step) break;
+    kept += static_cast<std::int64_t>(line.size()) + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+Metrics::Metrics(std::string path, std::int64_t step, int attempt)
+    : path_(std::move(path)), attempt_(attempt) {
+  const std::int64_t kept = kept_bytes(path_, step);
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file_ < 0 || ::ftruncate(file_, kept) != 0) fail_on(path_);
+}
+
+Metrics::~Metrics() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Metrics::write(const run::StepDone& step) {
+  nlohmann::ordered_json json;
+  json["attempt"] = attempt_;
+  json["step"] = step.step;
+  json["shape"] = step.shape;
+  json["loss"] = step.loss;
+  json["grad_norm"] = step.grad_norm;
+  json["learning_rate"] = step.learning_rate;
+  json["tokens"] = step.tokens;
+  json["tokens_total"] = step.tokens_total;
+  json["step_s"] = step.step_s;
+  json["tokens_per_s"] = step.tokens_per_s;
+  json["mfu"] = step.mfu;
+  json["bytes_peak"] = step.bytes_peak;
+  const std::string line = json.dump() + "\n";
+  if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail_on(path_);
+}
+
+}  // namespace ptrain::train

@@ -1,0 +1,61 @@
+#include "engine/train/run_data.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/base/engine_error.h"
+#include "engine/checkpoint/checkpoint.h"
+
+namespace ptrain::train {
+namespace {
+
+// Rank 0's text, or its error on every rank. Collective over the world.
+std::string from_first(comm::Communicator& world, const std::function<std::string()>& make) {
+  std::optional<Error> error;
+  std::string text;
+  if (world.rank() == 0) {
+    try {
+      text = make();
+    } catch (const EngineError& failure) {
+      error = failure.error();
+      text = nlohmann::json{static_cast<int>(error->code), error->message, error->hint}.dump();
+    }
+  }
+  std::array<std::int64_t, 2> header{error ? 1 : 0, static_cast<std::int64_t>(text.size())};
+  world.broadcast(reinterpret_cast<std::byte*>(header.data()), sizeof(header), 0)->wait();
+  text.resize(static_cast<std::size_t>(header[1]));
+  world.broadcast(reinterpret_cast<std::byte*>(text.data()), header[1], 0)->wait();
+  if (header[0] == 0) return text;
+  const auto fields = nlohmann::json::parse(text);
+  throw EngineError(static_cast<ExitCode>(fields[0].get<int>()), fields[1].get<std::string>(),
+                    fields[2].get<std::string>());
+}
+
+}  // namespace
+
+RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communicator& world) {
+  const std::string text = from_first(world, [&] {
+    const auto& data = plan.recipe.data;
+    const auto files = progress.train_hash.empty()
+                           ? data::prepare_index(data, plan.recipe_folder)
+                           : data::reopen_index(data, plan.recipe_folder, progress.train_hash,
+                                                progress.validation_hash);
+    return nlohmann::json{files.train, files.validation, files.sources_changed}.dump();
+  });
+  const auto paths = nlohmann::json::parse(text);
+  RunData data;
+  data.train = data::open_index(paths[0].get<std::string>());
+  if (const auto path = paths[1].get<std::string>(); !path.empty())
+    data.validation = data::open_index(path);
+  data.sources_changed = paths[2].get<bool>();
+  return data;
+}
+
+std::string find_checkpoint(const run::Request& request, const run::Directory& directory,
+                            comm::Communicator& world) {
+  if (!request.resume_from.empty()) return request.resume_from;
+  return from_first(world, [&] { return checkpoint::newest_good(directory.checkpoints()); });
+}
+
+}  // namespace ptrain::train

@@ -1,0 +1,93 @@
+#include "engine/train/shape_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/program/compile.h"
+#include "engine/base/engine_error.h"
+#include "engine/state/init.h"
+
+namespace ptrain::train {
+namespace {
+
+DType dtype_of(recipe::Precision precision) {
+  if (precision == recipe::Precision::kFloat64) return DType::kFloat64;
+  if (precision == recipe::Precision::kFloat32) return DType::kFloat32;
+  throw EngineError(ExitCode::kUsage, "precision: bf16 is not available in this version",
+                    "use fp32 or fp64");
+}
+
+}  // namespace
+
+ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world)
+    : plan_(plan),
+      shape_(shape),
+      world_(world),
+      architecture_(value_or_throw(
+          model::make_architecture(plan.recipe.model, dtype_of(plan.recipe.precision)))) {
+  program::CompileInput input{architecture_, layout(), this->shape().name,
+                              program::Purpose::kTrain};
+  train_program_ = value_or_throw(program::compile(input, world.rank()));
+  check_plan();
+  mesh::Layout evaluation = layout();
+  evaluation.num_micro_batches = 1;
+  evaluate_program_ = value_or_throw(program::compile(
+      {architecture_, evaluation, input.shape, program::Purpose::kEvaluate}, world.rank()));
+
+  const auto place = mesh::coordinates_of(layout(), world.rank());
+  if (layout().shard > 1) {
+    shard_gather_ = group(place.dp, place.shard, "shard/gather");
+    shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
+  }
+  if (layout().dp > 1) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
+  const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
+                                      dp_reduce_.get()};
+  executor_ =
+      std::make_unique<execute::Executor>(architecture_, layout(), world.rank(), groups, arena_);
+}
+
+ShapeRun::~ShapeRun() = default;
+
+std::unique_ptr<comm::Communicator> ShapeRun::group(int color, int key,
+                                                    const std::string& name) const {
+  return world_.split(color, key, name);
+}
+
+// A rank whose program differs from the planned one must not start: its peers would wait for ever.
+void ShapeRun::check_plan() const {
+  const auto& planned = plan_.shapes[shape_];
+  if (planned.layout.num_ranks() != world_.size())
+    throw EngineError(ExitCode::kEnvironment,
+                      fmt::format("the plan of shape '{}' is for {} ranks, but {} were started",
+                                  planned.name, planned.layout.num_ranks(), world_.size()),
+                      "plan again for this number of ranks");
+  const auto& classes = planned.predicted.classes;
+  const std::string hash = program::class_hash(train_program_);
+  const bool known =
+      std::any_of(classes.begin(), classes.end(),
+                  [&](const run::ClassPrediction& entry) { return entry.program_hash == hash; });
+  if (!classes.empty() && !known)
+    throw EngineError(ExitCode::kEnvironment,
+                      fmt::format("rank {} compiles another program than the plan's (hash {})",
+                                  world_.rank(), hash),
+                      "the plan was made by another build of ptrain: plan again");
+}
+
+int ShapeRun::data_rank() const {
+  return mesh::coordinates_of(layout(), world_.rank()).data_rank(layout());
+}
+
+void ShapeRun::initialise(std::uint64_t seed) {
+  for (auto& group : executor_->groups())
+    for (const auto& run : group.runs())
+      state::initial_values(architecture_.parameters[static_cast<std::size_t>(run.parameter)],
+                            architecture_, seed, run.begin, run.end, group.master(run));
+}
+
+void ShapeRun::close() {
+  for (auto* communicator : {dp_reduce_.get(), shard_reduce_.get(), shard_gather_.get()})
+    if (communicator != nullptr) communicator->close();
+}
+
+}  // namespace ptrain::train

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/model/architecture.h"
+#include "core/program/action.h"
+#include "core/run/plan.h"
+#include "engine/base/arena.h"
+#include "engine/comm/communicator.h"
+#include "engine/execute/executor.h"
+
+namespace ptrain::train {
+
+// One rank's engine for one training shape: model, layout, groups of ranks, programs, executor.
+class ShapeRun {
+ public:
+  // Collective over the world. EngineError: a plan that does not suit this world or build.
+  ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world);
+  ~ShapeRun();
+  ShapeRun(const ShapeRun&) = delete;
+  ShapeRun& operator=(const ShapeRun&) = delete;
+
+  // Sets parameters to their initial values; the same for any layout.
+  void initialise(std::uint64_t seed);
+
+  const model::Architecture& architecture() const { return architecture_; }
+  const mesh::Layout& layout() const { return plan_.shapes[shape_].layout; }
+  const recipe::Shape& shape() const { return plan_.recipe.shapes[shape_]; }
+  int data_rank() const;
+  const program::Program& train_program() const { return train_program_; }
+  const program::Program& evaluate_program() const { return evaluate_program_; }
+  execute::Executor& executor() { return *executor_; }
+  Arena& arena() { return arena_; }
+
+  // Closes the communicators of this shape. Collective; before the destructor.
+  void close();
+
+ private:
+  void check_plan() const;
+  std::unique_ptr<comm::Communicator> group(int color, int key, const std::string& name) const;
+
+  const run::Plan& plan_;
+  std::size_t shape_;
+  comm::Communicator& world_;
+  model::Architecture architecture_;
+  Arena arena_;
+  std::unique_ptr<comm::Communicator> shard_gather_, shard_reduce_, dp_reduce_;
+  program::Program train_program_, evaluate_program_;
+  std::unique_ptr<execute::Executor> executor_;
+};
+
+}  // namespace ptrain::train
