@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ptrain::kernels {
+
+// One block of scores: row r belongs to query first_query + r of its document, which sees keys [0,
+// first_query + r].
+template <class T>
+struct ScoreBlock {
+  T* scores;                 // [rows, keys], keys = first_query + rows
+  std::int64_t stride;
+  std::int64_t rows;
+  std::int64_t first_query;
+  T scale;                   // multiplies the scores first
+};
+
+template <class T>
+struct SoftmaxForward {
+  ScoreBlock<T> block;       // becomes e^(score - largest), zero where masked
+  T* log_sum_exp;            // one a row, `lse_stride` apart
+  std::int64_t lse_stride;
+  T* output;                 // after `normalise`: divided by the row's sum
+  std::int64_t output_stride;
+  std::int64_t head_dim;
+  T* sums;                   // [rows]
+};
+void softmax_forward(const SoftmaxForward<float>& args);
+void softmax_forward(const SoftmaxForward<double>& args);
+void normalise(const SoftmaxForward<float>& args);
+void normalise(const SoftmaxForward<double>& args);
+
+template <class T>
+struct SoftmaxBackward {
+  ScoreBlock<T> block;       // becomes the probabilities, zero where masked
+  T* dscores;                // same shape: from the probabilities' gradient to the scores'
+  const T* log_sum_exp;
+  std::int64_t lse_stride;
+  const T* output;           // [rows, head_dim]
+  std::int64_t output_stride;
+  const T* doutput;
+  std::int64_t doutput_stride;
+  std::int64_t head_dim;
+};
+void softmax_backward(const SoftmaxBackward<float>& args);
+void softmax_backward(const SoftmaxBackward<double>& args);
+
+}  // namespace ptrain::kernels

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "engine/base/tensor.h"
+
+namespace ptrain::kernels {
+
+// y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + eps), one a row. x, y: [T, H]; weight: [1,
+// H];
+// scale: [T, 1], written.
+void rms_norm(const Tensor& x, const Tensor& weight, double eps, const Tensor& y,
+              const Tensor& scale);
+
+struct RmsNormGradient {
+  Tensor x;         // [T, H], as in forward
+  Tensor scale;     // [T, 1], as forward wrote it
+  Tensor weight;    // [1, H]
+  Tensor dy;        // [T, H]
+  Tensor residual;  // [T, H], added to dx; empty: nothing is added
+};
+
+// dx = residual + gradient through the norm; dweight [1, H] is added to. dx may be dy or residual.
+void rms_norm_backward(const RmsNormGradient& in, const Tensor& dx, const Tensor& dweight);
+
+}  // namespace ptrain::kernels

@@ -1,0 +1,87 @@
+#include "engine/kernels/rotary.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/base/engine_error.h"
+#include "engine/kernels/vector.h"
+
+namespace ptrain::kernels {
+namespace {
+
+template <class T>
+struct RotateRow {
+  T* x;
+  const T* angles;
+  std::int64_t num_heads;
+  std::int64_t half;
+  T sign;
+};
+
+template <class T>
+PT_INLINE void rotate_row_body(const RotateRow<T>& row) {
+  for (std::int64_t head = 0; head < row.num_heads; ++head) {
+    T* first = row.x + head * 2 * row.half;
+    T* second = first + row.half;
+#pragma omp simd
+    for (std::int64_t j = 0; j < row.half; ++j) {
+      const T a = first[j], b = second[j];
+      const T cosine = row.angles[j], sine = row.angles[row.half + j] * row.sign;
+      first[j] = a * cosine - b * sine;
+      second[j] = b * cosine + a * sine;
+    }
+  }
+}
+PT_KERNEL(rotate_row, RotateRow)
+
+template <class T>
+void fill_angles(const Tensor& out, double theta) {
+  const std::int64_t half = out.cols / 2;
+  for (std::int64_t j = 0; j < half; ++j) {
+    const double frequency =
+        std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(out.cols));
+    for (std::int64_t position = 0; position < out.rows; ++position) {
+      const double angle = static_cast<double>(position) * frequency;
+      T* row = out.as<T>() + position * out.stride;
+      row[j] = static_cast<T>(std::cos(angle));
+      row[half + j] = static_cast<T>(std::sin(angle));
+    }
+  }
+}
+
+}  // namespace
+
+RotaryTable::RotaryTable(std::int64_t head_dim, double theta, DType dtype)
+    : head_dim_(head_dim), theta_(theta), dtype_(dtype) {}
+
+std::shared_ptr<const RotaryAngles> RotaryTable::angles(std::int64_t num_positions) const {
+  const std::lock_guard lock(mutex_);
+  if (angles_ == nullptr || angles_->tensor.rows < num_positions) {
+    const auto rows = static_cast<std::int64_t>(
+        std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(num_positions, 64))));
+    auto grown = std::make_shared<RotaryAngles>();
+    grown->values.resize(static_cast<std::size_t>(rows * head_dim_ * size_of(dtype_)));
+    grown->tensor = contiguous(grown->values.data(), dtype_, rows, head_dim_);
+    dispatch(dtype_, [&]<class T>(T) { fill_angles<T>(grown->tensor, theta_); });
+    angles_ = std::move(grown);
+  }
+  return angles_;
+}
+
+void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
+            Turn turn) {
+  const Tensor& table = angles.tensor;
+  PT_CHECK(static_cast<std::int64_t>(positions.size()) == x.rows && x.cols % table.cols == 0);
+  dispatch(x.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < x.rows; ++t) {
+      const std::int64_t position = positions[static_cast<std::size_t>(t)];
+      PT_CHECK(position >= 0 && position < table.rows);
+      rotate_row(RotateRow<T>{x.as<T>() + t * x.stride, table.as<T>() + position * table.stride,
+                              x.cols / table.cols, table.cols / 2,
+                              turn == Turn::kForward ? T{1} : T{-1}});
+    }
+  });
+}
+
+}  // namespace ptrain::kernels

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/base/tensor.h"
+
+namespace ptrain::kernels {
+
+// Cosines, then sines, of every angle of positions [0, num_positions): position / theta^(2 j /
+// head_dim).
+// Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the first half
+// of a row.
+struct RotaryAngles {
+  std::vector<std::byte> values;
+  Tensor tensor;
+};
+
+// The angles that the layers of one model share. It grows when a longer position comes: what a
+// caller holds is
+// never changed. Any thread.
+class RotaryTable {
+ public:
+  RotaryTable(std::int64_t head_dim, double theta, DType dtype);
+  std::shared_ptr<const RotaryAngles> angles(std::int64_t num_positions) const;
+
+ private:
+  std::int64_t head_dim_;
+  double theta_;
+  DType dtype_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const RotaryAngles> angles_;
+};
+
+enum class Turn { kForward, kBack };
+
+// Turns every head of `x` [T, heads * head_dim] in place by the angles of its row's position; kBack
+// is the inverse,
+// which is also the gradient. Halves of a head make the pairs: (j, j + head_dim / 2).
+void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
+            Turn turn);
+
+}  // namespace ptrain::kernels

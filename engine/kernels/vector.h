@@ -1,0 +1,59 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+// How kernels use the vector units of the processor they meet: a function marked PT_CLONES is
+// compiled once for
+// each level below and the loader picks one, so the module starts on any x86-64. What it calls must
+// be inlined
+// (PT_INLINE), or it stays at the lowest level. No clones under AddressSanitizer: the loader picks
+// before its
+// memory exists.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define PT_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define PT_CLONES
+#endif
+#define PT_INLINE inline __attribute__((always_inline))
+
+// PT_KERNEL(name, Args): the clones of name(const Args<T>&), for float and double, from the
+// template name_body.
+#define PT_KERNEL(name, Args)                                     \
+  PT_CLONES void name(const Args<float>& args) { name##_body(args); } \
+  PT_CLONES void name(const Args<double>& args) { name##_body(args); }
+
+namespace ptrain::kernels {
+
+// e^x within 2 ulp, denormal results included, in a form that loops vectorise: x = n ln 2 + r, a
+// Taylor
+// polynomial in |r| < 0.35 (its rest is under 6e-9), and 2^n in two factors that are never
+// denormal.
+PT_INLINE float exponential(float x) {
+  constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  const float low = x < -104.0f ? -104.0f : x;
+  const float clamped = low > 89.0f ? 89.0f : low;
+  const float exponent = clamped * kLog2E;
+  const int n = static_cast<int>(exponent + (exponent < 0.0f ? -0.5f : 0.5f));
+  const float whole = static_cast<float>(n);
+  const float r = (clamped - whole * kLn2High) - whole * kLn2Low;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r * r + r + 1.0f;
+  const int half = n >> 1;
+  const auto power = [](int k) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(k + 127) << 23);
+  };
+  return p * power(half) * power(n - half);
+}
+
+PT_INLINE double exponential(double x) { return std::exp(x); }
+
+}  // namespace ptrain::kernels

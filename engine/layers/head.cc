@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "engine/base/engine_error.h"
+#include "engine/kernels/cross_entropy.h"
+#include "engine/kernels/matmul.h"
+#include "engine/kernels/rms_norm.h"
+#include "engine/layers/layers.h"
+#include "engine/layers/workspace.h"
+
+namespace ptrain::layers {
+namespace {
+
+// Logits exist for this many tokens at a time. 128 cost 5 % of the head's matmuls at a vocabulary
+// of 50257.
+constexpr std::int64_t kChunkRows = 256;
+// Logits rows start at multiples of this many elements: an odd vocabulary otherwise slows the
+// matmul by a third.
+constexpr std::int64_t kLogitsPadding = 64;
+
+enum Parameter : std::size_t { kNorm, kMatrix };   // [1, H], [V, H]
+
+// Final norm, head matrix and loss. Stash: x.
+class Head final : public Layer {
+ public:
+  explicit Head(double eps) : eps_(eps) {}
+
+  void forward(const Context& context, const Tensor& x, const Tensor&) const override {
+    if (!context.stash.empty()) copy_tensor(x, context.stash[0]);
+  }
+
+  void recompute(const Context&) const override {}
+
+  void backward_input(const Context& context, std::span<const GradientTarget> gradients,
+                      const Tensor& dy, std::vector<WeightProduct>&, std::vector<Buffer>&,
+                      LossSums& sums) const override {
+    const Tensor& x = context.stash[0];
+    Workspace work(context, x.dtype);
+    const Tensor scale = work.scratch(1), normed = work.scratch(x.cols);
+    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
+    loss_and_gradients(context, normed, dy, gradients[kMatrix], sums);
+    begin_sum(gradients[kNorm]);
+    kernels::rms_norm_backward({x, scale, context.parameters[kNorm], dy, {}}, dy,
+                               gradients[kNorm].tensor);
+  }
+
+  void loss(const Context& context, const Tensor& x, LossSums& sums) const override {
+    Workspace work(context, x.dtype);
+    const Tensor scale = work.scratch(1), normed = work.scratch(x.cols);
+    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
+    each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
+      kernels::matmul(chunk, context.parameters[kMatrix], logits, {.transpose_b = true});
+      add_loss(context, begin, logits, kernels::LogitsUse::kLossOnly, sums);
+    });
+  }
+
+  void logits(const Context& context, const Tensor& x, const Tensor& logits) const override {
+    std::vector<Buffer> buffers;
+    const Tensor scale = take_scratch(context.arena, x.dtype, x.rows, 1, buffers);
+    const Tensor normed = take_scratch(context.arena, x.dtype, x.rows, x.cols, buffers);
+    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
+    kernels::matmul(normed, context.parameters[kMatrix], logits, {.transpose_b = true});
+  }
+
+ private:
+  // dnormed [T, H] and the matrix's gradient, a chunk of tokens at a time. The matrix is not queued
+  // for
+  // backward_weight: that would keep the logits' gradient of all tokens.
+  static void loss_and_gradients(const Context& context, const Tensor& normed,
+                                 const Tensor& dnormed, const GradientTarget& matrix,
+                                 LossSums& sums) {
+    const Tensor& weight = context.parameters[kMatrix];
+    each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
+      kernels::matmul(chunk, weight, logits, {.transpose_b = true});
+      add_loss(context, begin, logits, kernels::LogitsUse::kGradient, sums);
+      kernels::matmul(logits, weight, dnormed.row_range(begin, chunk.rows));
+      kernels::matmul(logits, chunk, matrix.tensor,
+                      {.transpose_a = true, .accumulate = matrix.accumulate || begin > 0});
+    });
+  }
+
+  // f(first token, rows of normed, room for their logits).
+  template <class F>
+  static void each_chunk(const Context& context, const Tensor& normed, const F& f) {
+    const std::int64_t vocabulary = context.parameters[kMatrix].rows;
+    const std::int64_t stride = (vocabulary + kLogitsPadding - 1) / kLogitsPadding * kLogitsPadding;
+    std::vector<Buffer> buffers;
+    const Tensor room = take_scratch(context.arena, normed.dtype, std::min(kChunkRows, normed.rows),
+                                     stride, buffers);
+    for (std::int64_t begin = 0; begin < normed.rows; begin += kChunkRows) {
+      const std::int64_t rows = std::min(kChunkRows, normed.rows - begin);
+      f(begin, normed.row_range(begin, rows), room.row_range(0, rows).columns(0, vocabulary));
+    }
+  }
+
+  static void add_loss(const Context& context, std::int64_t begin, const Tensor& logits,
+                       kernels::LogitsUse use, LossSums& sums) {
+    const auto targets = std::span(context.batch.targets)
+                             .subspan(static_cast<std::size_t>(begin),
+                                      static_cast<std::size_t>(logits.rows));
+    sums.loss += kernels::cross_entropy(logits, targets, use);
+    sums.num_targets += std::ranges::count_if(targets, [](auto target) { return target >= 0; });
+  }
+
+  double eps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_head(const model::Architecture& architecture) {
+  return std::make_unique<Head>(architecture.config.rms_norm_eps);
+}
+
+}  // namespace ptrain::layers

@@ -1,0 +1,48 @@
+#include "engine/layers/workspace.h"
+
+#include <cstring>
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain::layers {
+
+Tensor Workspace::stash_or_scratch(std::size_t index, std::int64_t cols) {
+  if (!keeps(index)) return scratch(cols);
+  const Tensor& kept = context_.stash[index];
+  PT_CHECK(kept.rows == context_.batch.num_tokens() && kept.cols == cols);
+  return kept;
+}
+
+bool Workspace::keeps(std::size_t index) const {
+  return index < context_.stash.size() && !context_.stash[index].empty();
+}
+
+Tensor Workspace::scratch(std::int64_t cols) {
+  return take_scratch(context_.arena, dtype_, context_.batch.num_tokens(), cols, buffers_);
+}
+
+Tensor take_scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t cols,
+                    std::vector<Buffer>& buffers) {
+  buffers.emplace_back(arena, program::MemoryClass::kTemporary, rows * cols * size_of(dtype));
+  return contiguous(buffers.back().data(), dtype, rows, cols);
+}
+
+void copy_tensor(const Tensor& from, const Tensor& to) {
+  PT_CHECK(from.rows == to.rows && from.cols == to.cols && from.dtype == to.dtype);
+  if (from.data == to.data) return;
+  const auto bytes = static_cast<std::size_t>(from.cols * size_of(from.dtype));
+  for (std::int64_t row = 0; row < from.rows; ++row)
+    std::memcpy(to.row_range(row, 1).data, from.row_range(row, 1).data, bytes);
+}
+
+void set_zero(const Tensor& tensor) {
+  const auto bytes = static_cast<std::size_t>(tensor.cols * size_of(tensor.dtype));
+  for (std::int64_t row = 0; row < tensor.rows; ++row)
+    std::memset(tensor.row_range(row, 1).data, 0, bytes);
+}
+
+void begin_sum(const GradientTarget& target) {
+  if (!target.accumulate) set_zero(target.tensor);
+}
+
+}  // namespace ptrain::layers

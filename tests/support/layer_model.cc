@@ -1,0 +1,142 @@
+#include "tests/support/layer_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ptrain::test {
+namespace {
+
+constexpr auto kKind = program::MemoryClass::kStash;
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+Tensor view_of(const model::ParameterSpec& spec, DType dtype, Tensor& next, std::int64_t gap) {
+  const std::int64_t cols = spec.shape.back();
+  const Tensor view = contiguous(next.data, dtype, spec.num_elements() / cols, cols);
+  next = next.columns(spec.num_elements() + gap, 0);
+  return view;
+}
+
+}  // namespace
+
+LayerModel::LayerModel(model::Architecture architecture, std::int64_t gap)
+    : architecture_(std::move(architecture)), layers_(layers::make_layers(architecture_)) {
+  std::int64_t total = 0;
+  for (const auto& spec : architecture_.parameters) total += spec.num_elements() + gap;
+  Tensor next = room(1, total, storage_), next_gradient = room(1, total, storage_);
+  std::memset(next.data, 0, at(total * size_of(architecture_.dtype)));
+  for (const auto& spec : architecture_.parameters) {
+    parameters_.push_back(view_of(spec, architecture_.dtype, next, gap));
+    gradients_.push_back(view_of(spec, architecture_.dtype, next_gradient, gap));
+  }
+  forget_gradients();
+}
+
+void LayerModel::forget_gradients() {
+  written_.assign(parameters_.size(), false);
+  for (const Tensor& gradient : gradients_)
+    dispatch(gradient.dtype, [&]<class T>(T) {
+      std::fill_n(gradient.as<T>(), gradient.num_elements(), std::numeric_limits<T>::quiet_NaN());
+    });
+}
+
+Tensor LayerModel::room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers) {
+  buffers.emplace_back(*arena_, kKind, rows * cols * size_of(architecture_.dtype));
+  return contiguous(buffers.back().data(), architecture_.dtype, rows, cols);
+}
+
+LayerModel::Kept LayerModel::stash_of(const model::LayerSpec& spec, std::int64_t num_tokens,
+                                      Keep keep) {
+  Kept kept;
+  kept.tensors.resize(spec.stash.size());
+  for (std::size_t i = 0; i < spec.stash.size(); ++i)
+    if (keep == Keep::kAll || spec.stash[i].is_input)
+      kept.tensors[i] = room(num_tokens, spec.stash[i].elements_per_token, kept.buffers);
+  return kept;
+}
+
+void LayerModel::fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept) {
+  for (std::size_t i = 0; i < spec.stash.size(); ++i)
+    if (kept.tensors[i].empty())
+      kept.tensors[i] = room(num_tokens, spec.stash[i].elements_per_token, kept.buffers);
+}
+
+std::vector<Tensor> LayerModel::views(const model::LayerSpec& spec) const {
+  std::vector<Tensor> result;
+  for (const int index : spec.parameters) result.push_back(parameters_[at(index)]);
+  return result;
+}
+
+std::vector<layers::GradientTarget> LayerModel::targets(const model::LayerSpec& spec) {
+  std::vector<layers::GradientTarget> result;
+  for (const int index : spec.parameters) {
+    result.push_back({gradients_[at(index)], written_[at(index)]});
+    written_[at(index)] = true;
+  }
+  return result;
+}
+
+std::vector<LayerModel::Kept> LayerModel::forward(const data::MicroBatch& batch, Keep keep,
+                                                  const Tensor& hidden) {
+  std::vector<Kept> stashes;
+  std::vector<Buffer> buffers;
+  const Tensor next = room(hidden.rows, hidden.cols, buffers);
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const auto& spec = architecture_.layers[l];
+    stashes.push_back(stash_of(spec, batch.num_tokens(), keep));
+    const auto parameters = views(spec);
+    layers_[l]->forward({batch, *arena_, parameters, stashes.back().tensors}, hidden, next);
+    if (l + 1 < layers_.size())
+      std::memcpy(hidden.data, next.data, at(hidden.num_elements() * size_of(hidden.dtype)));
+  }
+  return stashes;
+}
+
+layers::LossSums LayerModel::step(const data::MicroBatch& batch, Keep keep, WeightTime time) {
+  std::vector<Buffer> scratch;
+  const Tensor dy = room(batch.num_tokens(), architecture_.config.hidden_size, scratch);
+  std::vector<Kept> stashes = forward(batch, keep, dy);
+  std::vector<layers::WeightProduct> products;
+  layers::LossSums sums;
+  for (std::size_t l = layers_.size(); l-- > 0;) {
+    const auto& spec = architecture_.layers[l];
+    const auto parameters = views(spec);
+    fill_rest(spec, batch.num_tokens(), stashes[l]);
+    const layers::Context context{batch, *arena_, parameters, stashes[l].tensors};
+    if (keep == Keep::kInput) layers_[l]->recompute(context);
+    layers_[l]->backward_input(context, targets(spec), dy, products, scratch, sums);
+    if (time == WeightTime::kAtOnce) {
+      layers::backward_weight(products);
+      products.clear();
+      stashes[l] = {};
+    }
+  }
+  layers::backward_weight(products);
+  return sums;
+}
+
+std::vector<std::vector<std::byte>> LayerModel::hidden(const data::MicroBatch& batch) {
+  std::vector<Buffer> buffers;
+  const std::int64_t size = architecture_.config.hidden_size;
+  Tensor x = room(batch.num_tokens(), size, buffers), y = room(batch.num_tokens(), size, buffers);
+  std::vector<std::vector<std::byte>> result;
+  for (std::size_t l = 0; l + 1 < layers_.size(); ++l) {
+    const auto parameters = views(architecture_.layers[l]);
+    layers_[l]->forward({batch, *arena_, parameters, {}}, x, y);
+    std::swap(x, y);
+    result.emplace_back(x.as<std::byte>(), x.as<std::byte>() + x.num_elements() * size_of(x.dtype));
+  }
+  return result;
+}
+
+layers::LossSums LayerModel::loss(const data::MicroBatch& batch) {
+  auto last = hidden(batch).back();
+  const Tensor x = contiguous(last.data(), architecture_.dtype, batch.num_tokens(),
+                              architecture_.config.hidden_size);
+  const auto parameters = views(architecture_.layers.back());
+  layers::LossSums sums;
+  layers_.back()->loss({batch, *arena_, parameters, {}}, x, sums);
+  return sums;
+}
+
+}  // namespace ptrain::test

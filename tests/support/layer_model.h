@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "engine/layers/layer.h"
+
+namespace ptrain::test {
+
+enum class Keep { kAll, kInput };
+enum class WeightTime { kAtOnce, kAfterAllInputs };
+
+// A whole model of engine layers with its parameters and gradients, run by hand, without programs.
+// Gradients begin as NaN, so that one that is added to before it is written shows.
+class LayerModel {
+ public:
+  // gap: elements left free after every parameter; 0: neighbours touch and are multiplied as one
+  // matrix.
+  explicit LayerModel(model::Architecture architecture, std::int64_t gap = 0);
+
+  // Forward and backward; gradients are written on the first call and added to afterwards.
+  layers::LossSums step(const data::MicroBatch& batch, Keep keep = Keep::kAll,
+                        WeightTime time = WeightTime::kAtOnce);
+  // Hidden state after every layer but the head.
+  std::vector<std::vector<std::byte>> hidden(const data::MicroBatch& batch);
+  layers::LossSums loss(const data::MicroBatch& batch);
+  void forget_gradients();
+
+  const model::Architecture& architecture() const { return architecture_; }
+  std::size_t num_parameters() const { return parameters_.size(); }
+  const Tensor& parameter(std::size_t index) const { return parameters_[index]; }
+  const Tensor& gradient(std::size_t index) const { return gradients_[index]; }
+  Arena& arena() { return *arena_; }
+
+ private:
+  struct Kept {
+    std::vector<Buffer> buffers;
+    std::vector<Tensor> tensors;
+  };
+  Kept stash_of(const model::LayerSpec& spec, std::int64_t num_tokens, Keep keep);
+  void fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept);
+  Tensor room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers);
+  std::vector<Tensor> views(const model::LayerSpec& spec) const;
+  std::vector<layers::GradientTarget> targets(const model::LayerSpec& spec);
+  std::vector<Kept> forward(const data::MicroBatch& batch, Keep keep, const Tensor& hidden);
+
+  model::Architecture architecture_;
+  std::vector<std::unique_ptr<layers::Layer>> layers_;
+  std::unique_ptr<Arena> arena_ = std::make_unique<Arena>();
+  std::vector<Buffer> storage_;
+  std::vector<Tensor> parameters_, gradients_;
+  std::vector<bool> written_;
+};
+
+}  // namespace ptrain::test
