@@ -5,20 +5,24 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/dtype.h"
 
 namespace ptrain::comm {
 
+class Window;
+
 enum class ReduceOp { kSum, kMax };
 
-// A collective under way. Its buffers must stay alive and untouched until it is done.
+// A collective under way. Its buffers must stay alive and untouched until it is done, and its
+// communicator open. Asking one Work also moves the others of the same rank forward.
 class Work {
  public:
   virtual ~Work() = default;
-  virtual bool done() = 0;  // makes progress; never blocks
-  virtual void wait() = 0;  // EngineError after the communicator's time limit
+  virtual bool done() = 0;   // makes progress; never blocks
+  virtual void wait() = 0;   // EngineError after the communicator's time limit
 };
 using WorkHandle = std::unique_ptr<Work>;
 
@@ -28,54 +32,69 @@ struct Piece {
   std::span<std::byte> bytes;
 };
 
-// A group of ranks that communicate in order. Every verb is collective over the group (send and
-// receive: over the pair) and must be called by all its ranks in the same order, on one thread a
-// rank. Counts and offsets are in elements of `dtype` (float32, float64, int32, int64), one a rank.
-// Sums are made in rank order 0..n-1 in the dtype itself, so every backend gives the same bits.
+// The collective that a rank began last, on any communicator of its world; for heartbeats.
+struct CollectiveMark {
+  std::string communicator;
+  std::string_view verb;        // static text
+  std::uint64_t sequence = 0;   // from 1 on that communicator; exchanges are counted apart
+};
+
+// A group of ranks that communicate in order. Every verb is collective over the group (exchange:
+// over the pairs it names) and must be called by all its ranks in the same order, on one thread a
+// rank. Counts and offsets are in elements of `dtype`, one a rank. Sums (float32, float64, int32,
+// int64) are made in rank order 0..n-1 in the dtype itself, so MPI, threads and the window give the
+// same bits.
 class Communicator {
  public:
-  virtual ~Communicator() = default;  // only complains when close() was not called
+  using Counts = std::span<const std::int64_t>;
+  virtual ~Communicator() = default;   // only complains when close() was not called
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;
 
-  // buffer holds rank r's counts[r] elements at offsets[r]; each rank's own run is filled; after:
-  // all runs.
-  virtual WorkHandle all_gather_v(std::byte* buffer, DType dtype,
-                                  std::span<const std::int64_t> offsets,
-                                  std::span<const std::int64_t> counts) = 0;
-  // Before: each rank has a whole buffer; after: its own run holds the sum over ranks; other runs
-  // are undefined.
-  virtual WorkHandle reduce_scatter_v(std::byte* buffer, DType dtype,
-                                      std::span<const std::int64_t> offsets,
-                                      std::span<const std::int64_t> counts) = 0;
+  // `buffer` holds rank r's counts[r] elements at offsets[r]. Before: own run; after: all runs.
+  virtual WorkHandle all_gather_v(std::byte* buffer, DType dtype, Counts offsets,
+                                  Counts counts) = 0;
+  // Before: each rank has a whole buffer; after: its own run holds the sum over ranks; the other
+  // runs are undefined.
+  virtual WorkHandle reduce_scatter_v(std::byte* buffer, DType dtype, Counts offsets,
+                                      Counts counts) = 0;
   virtual WorkHandle all_reduce(std::byte* buffer, DType dtype, std::int64_t count,
                                 ReduceOp op) = 0;
-  virtual WorkHandle all_to_all_v(const std::byte* input,
-                                  std::span<const std::int64_t> input_offsets,
-                                  std::span<const std::int64_t> input_counts, std::byte* output,
-                                  std::span<const std::int64_t> output_offsets,
-                                  std::span<const std::int64_t> output_counts, DType dtype) = 0;
+  virtual WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets,
+                                  Counts input_counts, std::byte* output, Counts output_offsets,
+                                  Counts output_counts, DType dtype) = 0;
   virtual WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) = 0;
+  // Pieces between one pair arrive in the order they were given. An empty piece is a message too.
   virtual WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
   virtual void barrier() = 0;
   // The ranks that gave the same color, ordered by key. color < 0: not in any; returns null.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
-  virtual void close() = 0;          // collective; before the destructor
-  virtual void abort(int code) = 0;  // ends every rank of the job
+  // Memory that all ranks of the group see, `bytes` of this rank among it; null when the group does
+  // not lie on one node. See window.h.
+  virtual std::unique_ptr<Window> make_window(std::int64_t bytes, int num_slots) = 0;
+  virtual void close() = 0;            // collective; before the destructor
+  virtual void abort(int code) = 0;    // ends every rank of the job
+
+  // Of this rank, over all communicators split from the same world. Any thread may ask.
+  virtual CollectiveMark last_collective() const = 0;
+  virtual double seconds_waited() const = 0;
 };
 
 // A world of one rank: every verb is done at once.
 std::unique_ptr<Communicator> make_single();
 
-// MPI_COMM_WORLD, after PMIx has told who we are. time_limit_s: how long a wait may take.
 struct MpiOptions {
-  double time_limit_s = 1800;
+  double time_limit_s = 1800;                           // how long a wait may take
+  std::int64_t message_bytes = std::int64_t{1} << 30;   // longer pieces travel in several messages
 };
+// MPI_COMM_WORLD; calls MPI_Init_thread, and close() calls MPI_Finalize. Once a process, and only
+// where identify() found a launcher.
 std::unique_ptr<Communicator> make_mpi(const MpiOptions& options);
 
-// `size` communicators of one process, one for each thread that plays a rank.
-std::vector<std::unique_ptr<Communicator>> make_threads(int size);
+// `size` communicators of one process, one for each thread that plays a rank. abort() makes every
+// wait of the others throw.
+std::vector<std::unique_ptr<Communicator>> make_threads(int size, double time_limit_s = 60);
 
 }  // namespace ptrain::comm

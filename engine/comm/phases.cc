@@ -1,0 +1,137 @@
+#include "engine/comm/phases.h"
+
+#include <algorithm>
+
+#include "engine/base/engine_error.h"
+#include "engine/comm/reduce.h"
+
+namespace ptrain::comm {
+namespace {
+
+// Up to here an all-reduce sends everything to everybody: one latency in place of two.
+constexpr std::int64_t kSmallBytes = 16 << 10;
+
+std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+void add(std::vector<Piece>& pieces, int peer, std::span<std::byte> bytes) {
+  if (!bytes.empty()) pieces.push_back({peer, bytes});
+}
+
+// Room for the parts of the other ranks: rank r's part begins at part(r); mine is not in it.
+struct Parts {
+  Parts(Seat seat, std::int64_t bytes_of_one)
+      : bytes(bytes_of_one), me(seat.rank),
+        memory(std::make_shared_for_overwrite<std::byte[]>(as_size(bytes * (seat.size - 1)))) {}
+  std::span<std::byte> part(int rank) const {
+    return {memory.get() + bytes * (rank < me ? rank : rank - 1), as_size(bytes)};
+  }
+  std::int64_t bytes;
+  int me;
+  std::shared_ptr<std::byte[]> memory;
+};
+
+// The phase that fetches every other rank's part of `mine` and reduces them into `mine`. The caller
+// adds the sends.
+Phase reduce_phase(Seat seat, std::span<std::byte> mine, DType dtype, ReduceOp op) {
+  const Parts parts(seat, static_cast<std::int64_t>(mine.size()));
+  Phase phase;
+  phase.scratch = parts.memory;
+  std::vector<const std::byte*> inputs;
+  for (int rank = 0; rank < seat.size; ++rank) {
+    inputs.push_back(rank == seat.rank ? mine.data() : parts.part(rank).data());
+    if (rank != seat.rank) add(phase.receives, rank, parts.part(rank));
+  }
+  phase.finish = [=] {
+    const auto count = static_cast<std::int64_t>(mine.size()) / size_of(dtype);
+    reduce_in_order(dtype, op, inputs, count, mine.data());
+  };
+  return phase;
+}
+
+}  // namespace
+
+std::span<std::byte> Runs::run(int rank) const {
+  const auto r = as_size(rank);
+  return {buffer + offsets[r] * size_of(dtype), as_size(counts[r] * size_of(dtype))};
+}
+
+Runs even_runs(std::byte* buffer, DType dtype, std::int64_t count, int size) {
+  Runs runs{buffer, dtype, {}, {}};
+  for (std::int64_t rank = 0; rank < size; ++rank) {
+    runs.offsets.push_back(count * rank / size);
+    runs.counts.push_back(count * (rank + 1) / size - count * rank / size);
+  }
+  return runs;
+}
+
+std::vector<Phase> all_gather_phases(Seat seat, const Runs& runs) {
+  Phase phase;
+  for (int step = 1; step < seat.size; ++step) {
+    const int to = (seat.rank + step) % seat.size;
+    const int from = (seat.rank + seat.size - step) % seat.size;
+    add(phase.sends, to, runs.run(seat.rank));
+    add(phase.receives, from, runs.run(from));
+  }
+  return {phase};
+}
+
+std::vector<Phase> reduce_scatter_phases(Seat seat, const Runs& runs, ReduceOp op) {
+  Phase phase = reduce_phase(seat, runs.run(seat.rank), runs.dtype, op);
+  for (int step = 1; step < seat.size; ++step) {
+    const int to = (seat.rank + step) % seat.size;
+    add(phase.sends, to, runs.run(to));
+  }
+  return {phase};
+}
+
+std::vector<Phase> all_reduce_phases(Seat seat, std::byte* buffer, DType dtype, std::int64_t count,
+                                     ReduceOp op) {
+  const std::span<std::byte> whole{buffer, as_size(count * size_of(dtype))};
+  if (count * size_of(dtype) <= kSmallBytes) {
+    Phase phase = reduce_phase(seat, whole, dtype, op);
+    for (int rank = 0; rank < seat.size; ++rank)
+      if (rank != seat.rank) add(phase.sends, rank, whole);
+    return {phase};
+  }
+  const Runs runs = even_runs(buffer, dtype, count, seat.size);
+  std::vector<Phase> phases = reduce_scatter_phases(seat, runs, op);
+  phases.push_back(all_gather_phases(seat, runs).front());
+  return phases;
+}
+
+std::vector<Phase> all_to_all_phases(Seat seat, const Runs& input, const Runs& output) {
+  const std::span<std::byte> mine = input.run(seat.rank);
+  PT_CHECK(mine.size() == output.run(seat.rank).size());
+  Phase phase;
+  for (int step = 1; step < seat.size; ++step) {
+    const int to = (seat.rank + step) % seat.size;
+    const int from = (seat.rank + seat.size - step) % seat.size;
+    add(phase.sends, to, input.run(to));
+    add(phase.receives, from, output.run(from));
+  }
+  std::copy(mine.begin(), mine.end(), output.run(seat.rank).begin());
+  return {phase};
+}
+
+std::vector<Phase> broadcast_phases(Seat seat, std::span<std::byte> bytes, int root) {
+  const int place = (seat.rank - root + seat.size) % seat.size;   // 0 = root
+  const auto rank_at = [&](int other) { return (other + root) % seat.size; };
+  Phase receive, send;
+  int step = 1;   // the parent differs in the lowest bit set, the children in the bits below it
+  while (step < seat.size && (place & step) == 0) step *= 2;
+  if (place != 0) add(receive.receives, rank_at(place - step), bytes);
+  for (step /= 2; step > 0; step /= 2)
+    if (place + step < seat.size) add(send.sends, rank_at(place + step), bytes);
+  return {receive, send};
+}
+
+std::vector<Phase> barrier_phases(Seat seat) {
+  Phase phase;
+  for (int step = 1; step < seat.size; ++step) {
+    phase.sends.push_back({(seat.rank + step) % seat.size, {}});
+    phase.receives.push_back({(seat.rank + seat.size - step) % seat.size, {}});
+  }
+  return {phase};
+}
+
+}  // namespace ptrain::comm

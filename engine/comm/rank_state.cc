@@ -1,0 +1,63 @@
+#include "engine/comm/rank_state.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace ptrain::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kYields = 500;   // about as long as a peer on the same core needs to answer
+constexpr std::chrono::microseconds kShortestSleep{20};
+constexpr std::chrono::microseconds kLongestSleep{200};
+
+}  // namespace
+
+void RankState::advance_all() {
+  for (std::size_t i = 0; i < pending_.size();) {
+    if (pending_[i]->advance())
+      pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+}
+
+bool RankState::wait(const std::function<bool()>& finished, double limit_s) {
+  advance_all();
+  if (finished()) return true;
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  auto sleep = kShortestSleep;
+  bool in_time = true;
+  for (int polls = 0; !finished() && in_time; ++polls) {
+    if (polls < kYields) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(sleep);
+      sleep = std::min(sleep * 5 / 4, kLongestSleep);
+    }
+    advance_all();
+    in_time = elapsed() < limit_s;
+  }
+  seconds_waited_.store(seconds_waited() + elapsed(), std::memory_order_relaxed);
+  return in_time || finished();
+}
+
+void RankState::set_mark(const std::string& communicator, std::string_view verb,
+                         std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  mark_.communicator = communicator;
+  mark_.verb = verb;
+  mark_.sequence = sequence;
+}
+
+CollectiveMark RankState::mark() const {
+  const std::lock_guard lock(mutex_);
+  return mark_;
+}
+
+}  // namespace ptrain::comm

@@ -1,0 +1,120 @@
+// Run by mpirun on a few ranks: the battery over MPI, and what only MPI has. `comm_mpi_test bench`
+// prints the times of large collectives instead.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "engine/comm/bootstrap_pmix.h"
+#include "engine/comm/window.h"
+#include "tests/support/comm_battery.h"
+
+namespace ptrain {
+namespace {
+
+using comm::Communicator;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+// The battery's longest pieces travel in many messages.
+constexpr comm::MpiOptions kOptions{.time_limit_s = 60, .message_bytes = 1000};
+
+void check_identity(const comm::Identity& identity, const Communicator& world) {
+  require(identity.rank == world.rank() && identity.size == world.size(), "PMIx and MPI agree");
+  require(identity.local_size == identity.size, "all on this node");
+  require(identity.local_rank == identity.rank, "all on this node, in order");
+  require(!identity.node.empty(), "the node has a name");
+  const std::string text = fmt::format("address of {}", identity.rank);
+  const std::vector<std::string> texts = comm::gather_texts(identity, "test.address", text);
+  require(static_cast<int>(texts.size()) == identity.size, "a text of every rank");
+  for (int rank = 0; rank < identity.size; ++rank)
+    require(texts[static_cast<std::size_t>(rank)] == fmt::format("address of {}", rank), "text");
+}
+
+template <class F>
+void time(Communicator& world, const char* what, F call) {
+  std::vector<double> ms;
+  for (int repeat = 0; repeat < 15; ++repeat) {
+    world.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    const auto taken = std::chrono::steady_clock::now() - begin;
+    ms.push_back(std::chrono::duration<double, std::milli>(taken).count());
+  }
+  std::ranges::sort(ms);
+  if (world.rank() == 0)
+    fmt::print("{:18} {} ranks: median {:.2f} ms, least {:.2f}\n", what, world.size(), ms[7],
+               ms[0]);
+}
+
+void bench(Communicator& world) {
+  constexpr std::int64_t kCount = 1 << 20;   // 4 MiB of float
+  std::vector<float> values(kCount, 1.0F);
+  auto* buffer = reinterpret_cast<std::byte*>(values.data());
+  std::vector<std::int64_t> offsets, counts;
+  for (std::int64_t rank = 0; rank < world.size(); ++rank) {
+    counts.push_back(kCount / world.size());
+    offsets.push_back(rank * counts[0]);
+  }
+  const auto dtype = DType::kFloat32;
+  time(world, "all_gather_v", [&] { world.all_gather_v(buffer, dtype, offsets, counts)->wait(); });
+  time(world, "reduce_scatter_v",
+       [&] { world.reduce_scatter_v(buffer, dtype, offsets, counts)->wait(); });
+  time(world, "all_reduce",
+       [&] { world.all_reduce(buffer, dtype, kCount, comm::ReduceOp::kSum)->wait(); });
+  time(world, "all_reduce 4 B",
+       [&] { world.all_reduce(buffer, dtype, 1, comm::ReduceOp::kSum)->wait(); });
+  const auto window = world.make_window(kCount * 4, 1);
+  const auto rank = static_cast<std::size_t>(world.rank());
+  std::byte* own = window->segment(world.rank());
+  std::memset(own, 0, kCount * 4);
+  std::uint64_t epoch = 0;
+  time(world, "window reduce", [&] {
+    window->publish(0, ++epoch);
+    window->wait(0, epoch);
+    comm::reduce_from_window(*window, dtype, offsets[rank] * 4, counts[rank],
+                             own + offsets[rank] * 4);
+  });
+  window->close();
+}
+
+void run(bool is_bench) {
+  const comm::Identity identity = comm::identify();
+  if (!comm::is_launched()) throw std::runtime_error("start this by mpirun");
+  const auto world = comm::make_mpi(is_bench ? comm::MpiOptions{} : kOptions);
+  try {
+    if (is_bench) {
+      bench(*world);
+    } else {
+      check_identity(identity, *world);
+      for (const tests::CommCheck& check : tests::comm_battery()) {
+        if (world->rank() == 0) fmt::print("{}\n", check.name);
+        check.body(*world);
+        world->barrier();
+      }
+    }
+    world->close();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rank {}: {}\n", identity.rank, error.what());
+    world->abort(1);
+  }
+  comm::leave();
+}
+
+}  // namespace
+}  // namespace ptrain
+
+int main(int argc, char** argv) {
+  try {
+    ptrain::run(argc > 1 && std::string_view(argv[1]) == "bench");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

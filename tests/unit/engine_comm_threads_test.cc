@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "engine/base/engine_error.h"
+#include "engine/comm/window.h"
+#include "tests/support/comm_battery.h"
+#include "tests/support/ranks.h"
+
+namespace ptrain::comm {
+namespace {
+
+class Threads : public testing::TestWithParam<int> {};
+
+TEST_P(Threads, DoWhatEveryBackendMust) {
+  for (const tests::CommCheck& check : tests::comm_battery()) {
+    SCOPED_TRACE(check.name);
+    EXPECT_NO_THROW(tests::run_ranks(GetParam(), check.body));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Threads, testing::Values(1, 2, 3, 4, 5));
+
+TEST(Single, DoesWhatEveryBackendMust) {
+  const auto world = make_single();
+  for (const tests::CommCheck& check : tests::comm_battery()) {
+    SCOPED_TRACE(check.name);
+    EXPECT_NO_THROW(check.body(*world));
+  }
+  world->close();
+}
+
+TEST(ThreadsFailure, ARankThatThrowsEndsTheWaitsOfTheOthers) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto body = [](Communicator& world) {
+    const auto window = world.make_window(8, 1);
+    if (world.rank() == 2) throw std::runtime_error("planted");
+    if (world.rank() == 0) world.barrier();
+    window->wait(0, 1);
+  };
+  try {
+    tests::run_ranks(3, body);
+    FAIL() << "no failure";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "rank 2: planted");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(ThreadsFailure, ATimeOutNamesCommunicatorSequenceNumberAndMissingRanks) {
+  const auto ranks = make_threads(3, 0.05);
+  std::string message;
+  const auto play = [&](int rank) {
+    const auto pair = ranks[static_cast<std::size_t>(rank)]->split(rank == 1 ? 1 : 0, 0, "outer");
+    if (rank != 0) return;
+    pair->broadcast(nullptr, 0, 0)->wait();
+    try {
+      pair->barrier();
+    } catch (const EngineError& error) {
+      message = error.what();
+      EXPECT_EQ(error.error().code, ExitCode::kHang);
+      EXPECT_GT(pair->seconds_waited(), 0.04);
+      pair->abort(1);
+    }
+  };
+  {
+    std::array threads{std::jthread(play, 0), std::jthread(play, 1), std::jthread(play, 2)};
+  }
+  EXPECT_EQ(message,
+            "communicator outer: barrier (number 2), missing ranks [2]: nothing came for 0.05 s");
+}
+
+TEST(ThreadsFailure, AnUnfinishedWorkTakesItsMessagesBack) {
+  const auto ranks = make_threads(2);
+  std::array<int, 2> values{};
+  const auto piece = [&](int peer) {
+    return std::array{Piece{peer, std::as_writable_bytes(std::span(values))}};
+  };
+  ranks[0]->exchange({}, piece(1)).reset();
+  const auto sent = ranks[1]->exchange(piece(0), {});
+  EXPECT_FALSE(sent->done()) << "the receive was taken back, so nothing is there to meet";
+  EXPECT_TRUE(ranks[0]->exchange({}, piece(1))->done());
+  EXPECT_TRUE(sent->done());
+  ranks[0]->abort(1);
+}
+
+}  // namespace
+}  // namespace ptrain::comm
