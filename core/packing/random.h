@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ptrain::packing {
+
+// splitmix64 (Steele, Lea, Flood 2014): one word of state, the same numbers on every machine.
+class RandomStream {
+ public:
+  explicit RandomStream(std::uint64_t key) : state_(key) {}
+  std::uint64_t next();
+  // Uniform in [0, bound), without bias; bound > 0.
+  std::uint64_t below(std::uint64_t bound);
+
+ private:
+  std::uint64_t state_;
+};
+
+enum class Draw : std::uint64_t { kDocumentOrder = 1, kRowOrder = 2 };
+
+// The key of a stream of its own for each (seed, draw, epoch, window).
+std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch, std::int64_t window = 0);
+
+// Fisher-Yates from the last element down; every order is equally likely.
+template <class T>
+void shuffle(std::vector<T>& items, RandomStream stream) {
+  for (std::size_t left = items.size(); left > 1; --left)
+    std::swap(items[left - 1], items[static_cast<std::size_t>(stream.below(left))]);
+}
+
+// The documents 0 .. num_documents-1 in the order of an epoch; a function of its arguments alone, so every
+// rank of every layout computes the same.
+std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
+                                         std::int64_t num_documents);
+
+}  // namespace ptrain::packing
