@@ -1,0 +1,89 @@
+#include "engine/data/cache.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "engine/base/engine_error.h"
+#include "engine/data/file.h"
+#include "engine/data/index.h"
+
+namespace ptrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKnownVersion = "ptrain-known-1";
+constexpr const char* kNone = "-";
+
+// XDG base directories count only when absolute.
+std::string absolute_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
+
+}  // namespace
+
+std::string cache_folder(const std::string& configured, const std::string& folder) {
+  if (!configured.empty()) return (fs::path(folder) / configured).string();
+  if (const std::string xdg = absolute_variable("XDG_CACHE_HOME"); !xdg.empty())
+    return xdg + "/ptrain/index";
+  if (const std::string home = absolute_variable("HOME"); !home.empty())
+    return home + "/.cache/ptrain/index";
+  throw EngineError(ExitCode::kEnvironment, "no folder for the token index: HOME is not set",
+                    "set data.cache to a folder you can write");
+}
+
+Cache::Cache(std::string folder) : folder_(std::move(folder)) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error)
+    throw EngineError(ExitCode::kEnvironment,
+                      fmt::format("cannot make the cache folder {}: {}", folder_, error.message()),
+                      "set data.cache to a folder you can write");
+}
+
+std::string Cache::index_path(const std::string& content_hash) const {
+  return folder_ + "/" + content_hash;
+}
+
+bool Cache::has_index(const std::string& content_hash) const {
+  try {
+    return open_index(index_path(content_hash))->content_hash() == content_hash;
+  } catch (const EngineError&) {
+    return false;   // damaged or missing: built again
+  }
+}
+
+std::optional<ContentHashes> Cache::known(const std::string& key) const {
+  const std::string path = folder_ + "/" + key + ".known";
+  if (!fs::exists(path)) return std::nullopt;
+  const auto bytes = read_whole(path);
+  std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::string version, end;
+  ContentHashes hashes;
+  if (!(text >> version >> hashes.train >> hashes.validation >> end)) return std::nullopt;
+  if (version != kKnownVersion || end != "end") return std::nullopt;
+  if (hashes.validation == kNone) hashes.validation.clear();
+  return hashes;
+}
+
+void Cache::remember(const std::string& key, const ContentHashes& hashes) const {
+  NewFile file(folder_ + "/" + key + ".known");
+  const std::string text =
+      fmt::format("{} {} {} end\n", kKnownVersion, hashes.train,
+                  hashes.validation.empty() ? kNone : hashes.validation);
+  file.write(std::as_bytes(std::span(text)));
+  file.publish();
+}
+
+void Cache::remove_unfinished() const {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error))
+    if (entry.path().filename().string().find(".tmp-") != std::string::npos)
+      fs::remove(entry.path(), error);
+}
+
+}  // namespace ptrain::data

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ptrain::data {
+
+// The bytes of a file in pieces of a megabyte. EngineError (kUnusable) with the path and the reason.
+void read_in_pieces(const std::string& path,
+                    const std::function<void(std::span<const std::byte>)>& take);
+std::vector<std::byte> read_whole(const std::string& path);
+
+// A file that appears under its name only when it is complete: written beside it, and renamed by
+// publish(). Without publish() nothing stays. EngineError (kEnvironment) where it cannot be written.
+class NewFile {
+ public:
+  explicit NewFile(std::string path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  void write(std::span<const std::byte> bytes);
+  void publish();
+
+ private:
+  [[noreturn]] void fail_with(const char* what) const;
+  std::string path_;
+  std::string unfinished_;
+  int descriptor_ = -1;
+};
+
+// Held by one process at a time; waits for it. Where the file system knows no locks it holds nothing:
+// then two processes do the same work, and either result is whole.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  int descriptor_ = -1;
+  bool held_ = false;
+};
+
+}  // namespace ptrain::data

@@ -1,0 +1,92 @@
+#include "engine/data/index.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/base/engine_error.h"
+#include "engine/data/file.h"
+#include "engine/data/index_format.h"
+
+namespace ptrain::data {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw EngineError(ExitCode::kUnusable, fmt::format("the token index {} is unusable: {}", path, reason),
+                    "remove it; the next run builds it again from the text");
+}
+
+IndexTable read_table(const std::string& path) {
+  Result<IndexTable> table = index_from_bytes(read_whole(path));
+  if (!table) refuse(path, table.error().message);
+  return std::move(*table);
+}
+
+// The tokens of PATH.bin. Whoever shortens the file while it is mapped kills the reader (SIGBUS).
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) refuse(path, std::strerror(errno));
+    struct stat status {};
+    const bool known = ::fstat(descriptor, &status) == 0;
+    bytes_ = known ? static_cast<std::size_t>(status.st_size) : 0;
+    if (bytes_ > 0) data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
+    ::close(descriptor);
+    if (!known || data_ == MAP_FAILED) refuse(path, "it cannot be mapped into memory");
+  }
+  ~Mapping() { if (bytes_ > 0) ::munmap(data_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::size_t bytes() const { return bytes_; }
+  std::span<const std::uint16_t> tokens() const {
+    return {static_cast<const std::uint16_t*>(data_), bytes_ / sizeof(std::uint16_t)};
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class FileIndex final : public Index {
+ public:
+  explicit FileIndex(const std::string& path)
+      : table_(read_table(path + ".idx")), mapping_(path + ".bin") {
+    if (mapping_.bytes() % 2 != 0 ||
+        mapping_.tokens().size() != static_cast<std::size_t>(table_.num_tokens()))
+      refuse(path + ".bin", "its size is not what its .idx says");
+  }
+
+  std::int64_t num_documents() const override { return table_.num_documents(); }
+  std::span<const std::uint16_t> document(std::int64_t index) const override {
+    const auto i = static_cast<std::size_t>(index);
+    const auto begin = static_cast<std::size_t>(table_.begin.at(i));
+    return mapping_.tokens().subspan(begin, static_cast<std::size_t>(table_.begin.at(i + 1)) - begin);
+  }
+  const std::string& content_hash() const override { return table_.content_hash; }
+
+ private:
+  IndexTable table_;
+  Mapping mapping_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Index> open_index(const std::string& path) {
+  return std::make_shared<FileIndex>(path);
+}
+
+std::int64_t count_cut_documents(const Index& index, std::int64_t sequence) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < index.num_documents(); ++i)
+    if (static_cast<std::int64_t>(index.document(i).size()) - 1 > sequence) ++count;
+  return count;
+}
+
+}  // namespace ptrain::data

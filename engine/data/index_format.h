@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace ptrain::data {
+
+// PATH.bin: uint16 tokens, documents end to end. PATH.idx, all little-endian:
+//   char[8]  "PTRNIDX\0"
+//   u32      version = 1
+//   u32      bytes of a token = 2
+//   u64      documents
+//   u64      tokens
+//   u64      XXH3-64 of PATH.bin
+//   char[32] content hash, hexadecimal: of the sources' bytes in order and the tokenizer
+//   u64[documents + 1] where each document begins, in tokens; the last is `tokens`. No document is empty.
+//   u64      XXH3-64 of everything above
+struct IndexTable {
+  std::vector<std::int64_t> begin;
+  std::uint64_t bin_hash = 0;
+  std::string content_hash;
+  std::int64_t num_documents() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+  std::int64_t num_tokens() const { return begin.back(); }
+  bool operator==(const IndexTable&) const = default;
+};
+
+std::vector<std::byte> index_to_bytes(const IndexTable& table);
+
+// kUnusable, with the reason, for bytes that are not a whole and consistent table.
+Result<IndexTable> index_from_bytes(std::span<const std::byte> bytes);
+
+}  // namespace ptrain::data

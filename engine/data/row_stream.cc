@@ -1,0 +1,133 @@
+#include "engine/data/row_stream.h"
+
+#include <algorithm>
+
+#include "core/packing/random.h"
+#include "engine/base/engine_error.h"
+
+namespace ptrain::data {
+namespace {
+
+bool has_targets(const Index& index) {
+  for (std::int64_t i = 0; i < index.num_documents(); ++i)
+    if (index.document(i).size() >= 2) return true;
+  return false;
+}
+
+[[noreturn]] void refuse(const char* reason, const char* hint) {
+  throw EngineError(ExitCode::kUnusable,
+                    std::string("the data position of the checkpoint cannot be used: ") + reason, hint);
+}
+
+}  // namespace
+
+RowStream::RowStream(std::shared_ptr<const Index> index, Loader::Options options)
+    : index_(std::move(index)), options_(options) {
+  PT_CHECK(options_.sequence >= 1 && options_.packing.window >= 1);
+  if (!has_targets(*index_))
+    throw EngineError(ExitCode::kUnusable, "no document of the data has a token to predict",
+                      "give files with more text");
+  position_.sequence = options_.sequence;
+  position_.seed = options_.seed;
+  position_.index_hash = index_->content_hash();
+  begin_window();
+  pack();
+}
+
+packing::Row RowStream::take() {
+  if (at_end()) return {};
+  packing::Row row = rows_[static_cast<std::size_t>(position_.row++)];
+  for (const packing::Range& range : row) {
+    position_.tokens_total += range.length();
+    if (range.begin == 0) ++position_.documents_total;
+  }
+  return row;
+}
+
+// A window may have no row at all (documents of one token), so this may pass several.
+bool RowStream::at_end() {
+  while (position_.row == static_cast<std::int64_t>(rows_.size())) {
+    const bool last = position_.first_document + position_.num_documents == index_->num_documents();
+    if (last && !options_.repeat) return true;
+    next_window();
+  }
+  return false;
+}
+
+void RowStream::next_window() {
+  position_.first_document += position_.num_documents;
+  position_.carried.clear();
+  ++position_.window;
+  if (position_.first_document == index_->num_documents()) {
+    ++position_.epoch;
+    position_.window = 0;
+    position_.first_document = 0;
+  }
+  begin_window();
+  pack();
+}
+
+void RowStream::begin_window() {
+  const std::int64_t room =
+      options_.packing.window - static_cast<std::int64_t>(position_.carried.size());
+  const std::int64_t left = index_->num_documents() - position_.first_document;
+  position_.num_documents = std::clamp<std::int64_t>(room, 0, left);
+  position_.row = 0;
+}
+
+std::vector<packing::Range> RowStream::window_ranges() {
+  if (order_epoch_ != position_.epoch) {
+    order_ = packing::document_order(options_.seed, position_.epoch, index_->num_documents());
+    order_epoch_ = position_.epoch;
+  }
+  std::vector<packing::Range> ranges = position_.carried;
+  for (std::int64_t i = 0; i < position_.num_documents; ++i) {
+    const std::int64_t document = order_[static_cast<std::size_t>(position_.first_document + i)];
+    const auto num_tokens = static_cast<std::int64_t>(index_->document(document).size());
+    ranges.push_back(packing::whole_document(document, num_tokens));
+  }
+  return ranges;
+}
+
+void RowStream::pack() {
+  const std::uint64_t key = packing::stream_key(options_.seed, packing::Draw::kRowOrder,
+                                                position_.epoch, position_.window);
+  rows_ = packing::pack_window(window_ranges(), position_.sequence, key);
+}
+
+void RowStream::restore(const Position& position) {
+  check(position);
+  position_ = position;
+  pack();
+  if (position_.row > static_cast<std::int64_t>(rows_.size()))
+    refuse("its window has fewer rows", "resume from an older checkpoint");
+  if (position_.sequence != options_.sequence) change_sequence();
+}
+
+void RowStream::change_sequence() {
+  position_.carried = packing::unused_ranges(rows_, position_.row);
+  position_.first_document += position_.num_documents;
+  position_.sequence = options_.sequence;
+  ++position_.window;
+  begin_window();
+  pack();
+}
+
+void RowStream::check(const Position& position) const {
+  if (position.index_hash != index_->content_hash())
+    refuse("it belongs to other data", "give the data that the checkpoint was trained on");
+  if (position.seed != options_.seed)
+    refuse("it belongs to another seed", "give the seed that the checkpoint was trained with");
+  const std::int64_t documents = index_->num_documents();
+  bool fits = position.sequence >= 1 && position.row >= 0 && position.epoch >= 0 &&
+              position.window >= 0 && position.first_document >= 0 && position.num_documents >= 0 &&
+              position.first_document <= documents &&
+              position.num_documents <= documents - position.first_document;
+  for (const packing::Range& range : position.carried)
+    fits = fits && range.document >= 0 && range.document < documents && range.begin >= 0 &&
+           range.begin < range.end &&
+           range.end < static_cast<std::int64_t>(index_->document(range.document).size());
+  if (!fits) refuse("it points outside the data", "resume from an older checkpoint");
+}
+
+}  // namespace ptrain::data

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/recipe/recipe.h"
+
+namespace ptrain::data {
+
+// A file that becomes one document.
+struct SourceFile {
+  std::string path;             // without links
+  std::int64_t size = 0;        // bytes, > 0
+  std::int64_t modified_ns = 0;
+  bool operator==(const SourceFile&) const = default;
+};
+
+struct Sources {
+  std::vector<SourceFile> train;        // in the order of the recipe, each pattern sorted by path
+  std::vector<SourceFile> validation;   // only those named as such; they are left out of train
+  std::int64_t skipped = 0;             // empty or not regular
+};
+
+// The files of data.train and data.validation; a file reached twice counts once. Reads no contents.
+// EngineError: see prepare_index.
+Sources find_sources(const recipe::Data& data, const std::string& folder);
+
+}  // namespace ptrain::data
