@@ -34,7 +34,6 @@ struct Model {
 
 struct DataSource {
   std::string path;  // a file or a glob ('**' matches folders); relative to the recipe
-  double weight = 1.0;
   bool operator==(const DataSource&) const = default;
 };
 
@@ -62,6 +61,7 @@ struct Parallel {
   int zero = 0;
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
+  int prefetch = 0;                       // layers gathered ahead (zero 3)
   bool operator==(const Parallel&) const = default;
 };
 
@@ -70,6 +70,7 @@ struct Shape {
   std::int64_t sequence = 0;             // tokens of a row
   std::int64_t global_batch_tokens = 0;  // rows x sequence of a step, all ranks
   std::int64_t steps = 0;
+  std::int64_t tokens = 0;                // what the recipe may give in place of steps; then steps follow
   std::optional<Parallel> parallel;  // in place of the general one
   bool operator==(const Shape&) const = default;
 };

@@ -1,0 +1,96 @@
+// The lists, the sections that may be `auto`, and the keys that later versions bring.
+#include "core/recipe/field.h"
+
+namespace ptrain::recipe {
+namespace {
+
+void set_parallel(Parallel& parallel, SectionState state) {
+  parallel.automatic = state == SectionState::kAutomatic;
+}
+
+SectionState state_of(const Parallel& parallel) {
+  return parallel.automatic ? SectionState::kAutomatic : SectionState::kFields;
+}
+
+void set_shape_parallel(Recipe& recipe, std::size_t entry, SectionState state) {
+  set_parallel(recipe.shapes[entry].parallel.emplace(), state);
+}
+
+SectionState shape_parallel_state(const Recipe& recipe, std::size_t entry) {
+  const auto& parallel = recipe.shapes[entry].parallel;
+  return parallel ? state_of(*parallel) : SectionState::kAbsent;
+}
+
+void reserve_parallel(std::vector<Reserved>& all, const std::string& prefix) {
+  all.insert(all.end(), {
+      {prefix + "tp", "tensor parallelism", "1"},
+      {prefix + "pp", "pipeline parallelism", "1"},
+      {prefix + "cp", "context parallelism", "1"},
+      {prefix + "ep", "expert parallelism", "1"},
+      {prefix + "etp", "expert parallelism", "1"},
+      {prefix + "virtual", "pipeline parallelism", "1"},
+      {prefix + "schedule", "pipeline parallelism"},
+      {prefix + "stages", "pipeline parallelism"},
+      {prefix + "offload", "offloading"},
+      {prefix + "order", "another order of ranks"},
+      {prefix + "memory", "a memory limit"},
+  });
+}
+
+std::vector<Reserved> make_reserved() {
+  std::vector<Reserved> all;
+  reserve_parallel(all, "parallel.");
+  reserve_parallel(all, "shapes[].parallel.");
+  all.insert(all.end(), {
+      {"model.hf", "loading a Hugging Face model"},
+      {"data.train[].format", "another format than text", "text"},
+      {"data.train[].weight", "weighting of sources", "1"},
+      {"data.validation[].format", "another format than text", "text"},
+      {"data.validation[].weight", "weighting of sources", "1"},
+      {"data.loss_on", "loss on parts of a document"},
+      {"optimizer.no_decay", "a list of parameters without weight decay"},
+      {"checkpoint.async", "saving beside training", "false"},
+      {"cluster.nodes", "training on several nodes", "1"},
+      {"cluster.slurm", "Slurm"},
+      {"cluster.container", "a container"},
+      {"cluster.setup", "set-up lines"},
+      {"cluster.env", "passing environment variables on"},
+      {"cluster.links", "a description of links"},
+      {"failure.notify", "notification"},
+      {"replan", "planning again during a run"},
+  });
+  return all;
+}
+
+}  // namespace
+
+const std::vector<List>& lists() {
+  static const std::vector<List> all = {
+      {"data.train", "Texts to train on.", [](const Recipe& r) { return r.data.train.size(); },
+       [](Recipe& r, std::size_t n) { r.data.train.resize(n); }},
+      {"data.validation", "Texts to validate on.",
+       [](const Recipe& r) { return r.data.validation.size(); },
+       [](Recipe& r, std::size_t n) { r.data.validation.resize(n); }},
+      {"shapes", "Training shapes, one after the other, each with a plan of its own.",
+       [](const Recipe& r) { return r.shapes.size(); },
+       [](Recipe& r, std::size_t n) { r.shapes.resize(n); }},
+  };
+  return all;
+}
+
+const std::vector<AutoSection>& auto_sections() {
+  static const std::vector<AutoSection> all = {
+      {"parallel",
+       [](Recipe& r, std::size_t, SectionState state) { set_parallel(r.parallel, state); },
+       [](const Recipe& r, std::size_t) { return state_of(r.parallel); }},
+      {"shapes[].parallel", set_shape_parallel, shape_parallel_state},
+  };
+  return all;
+}
+
+const std::vector<Reserved>& reserved_keys() {
+  static const std::vector<Reserved> all = make_reserved();
+  return all;
+}
+
+}  // namespace ptrain::recipe

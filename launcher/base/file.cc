@@ -1,0 +1,125 @@
+#include "launcher/base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace ptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Closes on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() { if (value_ >= 0) ::close(value_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause) {
+  return fail(code, fmt::format("{}: {}", path, std::generic_category().message(cause)));
+}
+
+Status write_all(int descriptor, const std::string& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failure(ExitCode::kEnvironment, path, errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(descriptor) != 0) return failure(ExitCode::kEnvironment, path, errno);
+  return {};
+}
+
+Status write_new_file(const std::string& path, std::string_view text, unsigned mode) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                               static_cast<mode_t>(mode)));
+  if (file.get() < 0) return failure(ExitCode::kEnvironment, path, errno);
+  return write_all(file.get(), path, text);
+}
+
+// A rename lasts only once the folder is written too.
+Status sync_folder(const std::string& folder) {
+  const Descriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (handle.get() < 0 || ::fsync(handle.get()) != 0) {
+    return failure(ExitCode::kEnvironment, folder, errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return failure(ExitCode::kUsage, path, errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) return failure(ExitCode::kUsage, path, errno);
+  if (S_ISDIR(status.st_mode)) return failure(ExitCode::kUsage, path, EISDIR);
+  if (!S_ISREG(status.st_mode)) return fail(ExitCode::kUsage, path + ": not a regular file");
+  std::string text(most_bytes + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failure(ExitCode::kUsage, path, errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > most_bytes) {
+    return fail(ExitCode::kUsage, fmt::format("{}: larger than {} bytes", path, most_bytes));
+  }
+  text.resize(size);
+  return text;
+}
+
+Status publish_file(const std::string& path, std::string_view text, unsigned mode) {
+  const std::string unfinished = fmt::format("{}.tmp-{}", path, ::getpid());
+  Status status = write_new_file(unfinished, text, mode);
+  if (status && ::rename(unfinished.c_str(), path.c_str()) != 0) {
+    status = failure(ExitCode::kEnvironment, path, errno);
+  }
+  if (!status) {
+    ::unlink(unfinished.c_str());
+    return status;
+  }
+  const std::string folder = fs::path(path).parent_path().string();
+  return sync_folder(folder.empty() ? "." : folder);
+}
+
+bool is_regular_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;
+  const fs::path whole = fs::absolute(path, failed);
+  return failed ? path : whole.lexically_normal().string();
+}
+
+std::string installed_path(std::string_view relative) {
+  std::error_code failed;
+  fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  while (!failed && !folder.empty()) {
+    const fs::path candidate = folder / relative;
+    std::error_code ignored;
+    if (fs::exists(candidate, ignored)) return candidate.string();
+    if (folder == folder.root_path()) break;
+    folder = folder.parent_path();
+  }
+  return "";
+}
+
+}  // namespace ptrain

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace ptrain {
+
+// The whole of a regular file of at most `most_bytes`; errors (kUsage) name path and cause.
+Result<std::string> read_file(const std::string& path, std::size_t most_bytes);
+
+// Writes the file so that a reader sees the old text or the new one, and nothing between, even
+// after a loss of power. Mode 0600 before the umask unless told otherwise.
+Status publish_file(const std::string& path, std::string_view text, unsigned mode = 0600);
+
+bool is_regular_file(const std::string& path);
+
+// Absolute, without `.` and `..`; symbolic links stay as they are.
+std::string absolute_path(const std::string& path);
+
+// The nearest folder above the running program that holds `relative`, with it; "" when none does.
+std::string installed_path(std::string_view relative);
+
+}  // namespace ptrain

@@ -1,0 +1,159 @@
+#include "launcher/recipe/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "launcher/recipe/resolve.h"
+
+namespace ptrain::recipe {
+namespace {
+
+using Breaches = std::vector<Breach>;
+
+// Fit for a folder, a file name and a command line as it is.
+bool is_safe_name(const std::string& name) {
+  constexpr std::size_t kLongest = 64;
+  const auto is_alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto is_safe = [&](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= kLongest && is_alphanumeric(name[0]) &&
+         std::all_of(name.begin(), name.end(), is_safe);
+}
+
+void check_name(const std::string& path, const std::string& name, Breaches& out) {
+  if (is_safe_name(name)) return;
+  out.push_back({{path}, "not fit for a folder; allowed: up to 64 letters, digits, '.', '_', '-', "
+                         "beginning with a letter or digit"});
+}
+
+std::string shape_path(std::size_t i, std::string_view name) {
+  return fmt::format("shapes.{}.{}", i, name);
+}
+
+void check_heads(const Model& model, Breaches& out) {
+  const std::int64_t heads = model.num_attention_heads;
+  const std::int64_t kv_heads = model.num_key_value_heads;
+  if (heads == 0) return;
+  if (kv_heads > 0 && heads % kv_heads != 0) {
+    out.push_back({{"model.num_key_value_heads", "model.num_attention_heads"},
+                   fmt::format("{} does not divide num_attention_heads ({})", kv_heads, heads)});
+  }
+  if (model.head_dim == 0 && model.hidden_size % heads != 0) {
+    out.push_back({{"model.num_attention_heads", "model.hidden_size", "model.head_dim"},
+                   fmt::format("{} does not divide hidden_size ({}); change one, or give head_dim",
+                               heads, model.hidden_size)});
+    return;
+  }
+  const std::int64_t head_dim = model.head_dim > 0 ? model.head_dim : model.hidden_size / heads;
+  if (head_dim % 2 != 0) {
+    out.push_back({{model.head_dim > 0 ? "model.head_dim" : "model.num_attention_heads",
+                    "model.hidden_size", "model.head_dim"},
+                   fmt::format("the size of a head is {}; rotary positions need an even one",
+                               head_dim)});
+  }
+}
+
+void check_vocabulary(const Model& model, Breaches& out) {
+  if (model.vocab_size == 0 || model.vocab_size >= kByteTokens) return;
+  out.push_back({{"model.vocab_size", "data.tokenizer"},
+                 fmt::format("{} is too small: the byte tokenizer has {} tokens; 0 takes what is "
+                             "needed", model.vocab_size, kByteTokens)});
+}
+
+void check_data(const Recipe& recipe, Breaches& out) {
+  const Data& data = recipe.data;
+  const Validation& validation = recipe.validation;
+  if (data.train.empty()) {
+    out.push_back({{"data.train"}, "needs at least one entry, such as - path: texts/*.txt"});
+  }
+  if (!data.validation.empty() && data.validation_fraction > 0) {
+    out.push_back({{"data.validation_fraction", "data.validation"},
+                   "validation texts are given as well; keep one of the two"});
+  }
+  const bool has_held_out = !data.validation.empty() || data.validation_fraction > 0;
+  if (validation.tokens > 0 && !has_held_out) {
+    out.push_back({{"validation.tokens", "data.validation", "data.validation_fraction"},
+                   "there is no text to validate on; give data.validation or "
+                   "data.validation_fraction"});
+  }
+  if (validation.every_steps > 0 && validation.tokens == 0) {
+    out.push_back({{"validation.every_steps", "validation.tokens"},
+                   "has no effect without validation.tokens"});
+  }
+}
+
+void check_length(const Shape& shape, std::size_t i, Breaches& out) {
+  if ((shape.steps > 0) == (shape.tokens > 0)) {
+    out.push_back({{shape_path(i, shape.steps > 0 ? "tokens" : "steps"), shape_path(i, "tokens"),
+                    shape_path(i, "steps")},
+                   "give exactly one of steps and tokens, above 0"});
+  }
+  if (shape.sequence == 0 || shape.global_batch_tokens % shape.sequence == 0) return;
+  const std::int64_t below = shape.global_batch_tokens / shape.sequence * shape.sequence;
+  const std::int64_t above = below + shape.sequence;
+  const std::string near = below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
+  out.push_back({{shape_path(i, "global_batch_tokens"), shape_path(i, "sequence")},
+                 fmt::format("{} is not a multiple of sequence ({}); nearest: {}",
+                             shape.global_batch_tokens, shape.sequence, near)});
+}
+
+void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
+  const Shape& shape = recipe.shapes[i];
+  const Parallel& parallel = shape.parallel ? *shape.parallel : recipe.parallel;
+  const std::string prefix = shape.parallel ? shape_path(i, "parallel.") : "parallel.";
+  const int ranks = recipe.cluster.ranks_per_node;
+  if (ranks > 0 && parallel.dp > 0 && parallel.shard > 0 && parallel.dp * parallel.shard != ranks) {
+    out.push_back({{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
+                   fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}",
+                               parallel.dp * parallel.shard, ranks)});
+  }
+  const std::int64_t rows = shape.sequence > 0 ? shape.global_batch_tokens / shape.sequence : 0;
+  if (rows > 0 && parallel.micro_batch > rows) {
+    out.push_back({{prefix + "micro_batch", shape_path(i, "global_batch_tokens"),
+                    shape_path(i, "sequence")},
+                   fmt::format("{} rows, but a step of shapes.{} has {}", parallel.micro_batch, i,
+                               rows)});
+  }
+}
+
+void check_shapes(const Recipe& recipe, Breaches& out) {
+  if (recipe.shapes.empty()) out.push_back({{"shapes"}, "needs at least one entry"});
+  for (std::size_t i = 0; i < recipe.shapes.size(); ++i) {
+    const Shape& shape = recipe.shapes[i];
+    check_name(shape_path(i, "name"), shape.name, out);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (recipe.shapes[j].name != shape.name) continue;
+      out.push_back({{shape_path(i, "name")},
+                     fmt::format("'{}' is also the name of shapes.{}", shape.name, j)});
+      break;
+    }
+    check_length(shape, i, out);
+    check_layout(recipe, i, out);
+  }
+}
+
+void check_warmup(const Recipe& recipe, Breaches& out) {
+  std::int64_t total = 0;
+  for (const Shape& shape : recipe.shapes) total += steps_of(shape);
+  if (recipe.learning_rate.warmup_steps <= total) return;
+  out.push_back({{"learning_rate.warmup_steps", "shapes"},
+                 fmt::format("{} steps, but the run has {}", recipe.learning_rate.warmup_steps,
+                             total)});
+}
+
+}  // namespace
+
+std::vector<Breach> check(const Recipe& recipe) {
+  Breaches out;
+  check_name("name", recipe.name, out);
+  check_heads(recipe.model, out);
+  check_vocabulary(recipe.model, out);
+  check_data(recipe, out);
+  check_shapes(recipe, out);
+  check_warmup(recipe, out);
+  return out;
+}
+
+}  // namespace ptrain::recipe

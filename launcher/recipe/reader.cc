@@ -1,0 +1,121 @@
+#include "launcher/recipe/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/hash.h"
+#include "core/recipe/read.h"
+#include "launcher/base/file.h"
+#include "launcher/recipe/check.h"
+#include "launcher/recipe/override.h"
+#include "launcher/recipe/resolve.h"
+#include "launcher/recipe/yaml.h"
+
+namespace ptrain::recipe {
+namespace {
+
+using Kind = Node::Kind;
+using Violations = std::vector<Violation>;
+
+// A fault of the document itself, such as an unknown key at its top, covers the top alone.
+bool is_within(const std::string& path, const std::string& section) {
+  if (section.empty()) return path.find('.') == std::string::npos;
+  return path == section || path.starts_with(section + ".");
+}
+
+// Whether one of the rule's fields has no good value of its own, so that the rule means nothing.
+bool is_moot(const Breach& breach, const Violations& violations) {
+  return std::any_of(breach.paths.begin(), breach.paths.end(), [&](const std::string& path) {
+    return std::any_of(violations.begin(), violations.end(), [&](const Violation& violation) {
+      return is_within(path, violation.path) || is_within(violation.path, path);
+    });
+  });
+}
+
+// Puts the fields of the file named by `model.file` under those of the recipe.
+void merge_model(Node& root, const FindModel& find_model, Violations& violations) {
+  Node* model = root.child("model");
+  const Node* file = model == nullptr ? nullptr : model->child("file");
+  if (file == nullptr || file->kind != Kind::kScalar || file->text.empty()) return;
+  const Result<NamedText> found = find_model(file->text);
+  if (!found) {
+    violations.push_back({file->place, "model.file", found.error().message});
+    return;
+  }
+  Violations faults;
+  Node parts = parse_yaml(found->text, found->path, faults);
+  if (parts.kind != Kind::kMapping && parts.kind != Kind::kBroken) {
+    faults.push_back({parts.place, "", "expected a mapping with the fields of model"});
+  }
+  for (Violation& fault : faults) {
+    fault.path = "model";
+    violations.push_back(std::move(fault));
+  }
+  for (Node& part : parts.children) {
+    if (part.key == "file") {
+      violations.push_back({part.key_place, "model.file", "a model file may not name another"});
+    } else if (model->child(part.key) == nullptr) {
+      model->children.push_back(std::move(part));
+    }
+  }
+}
+
+Result<NamedText> find_model_file(const std::string& folder, const std::string& file) {
+  const std::string beside = (std::filesystem::path(folder) / file).lexically_normal().string();
+  const std::string models = installed_path("configs/models");
+  const std::string shipped = (std::filesystem::path(models) / file).lexically_normal().string();
+  for (const std::string& path : {beside, models.empty() ? beside : shipped}) {
+    if (!is_regular_file(path)) continue;
+    PTRAIN_TRY(std::string text, read_file(path, kMostYamlBytes));
+    return NamedText{path, std::move(text)};
+  }
+  return fail(ExitCode::kUsage,
+              fmt::format("there is no such file as {}{}", beside,
+                          models.empty() ? "" : " or " + shipped));
+}
+
+}  // namespace
+
+Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
+                                const FindModel& find_model) {
+  Violations violations;
+  Node root = parse_yaml(file.text, file.path, violations);
+  for (const std::string& override_text : overrides) {
+    apply_override(root, override_text, violations);
+  }
+  merge_model(root, find_model, violations);
+  Reading reading;
+  if (root.kind != Kind::kBroken) {
+    reading = read_document(root);
+    violations.insert(violations.end(), reading.violations.begin(), reading.violations.end());
+    for (const Breach& breach : check(reading.recipe)) {
+      if (is_moot(breach, violations)) continue;
+      const std::string& path = breach.paths.front();
+      violations.push_back({place_of(root, path), path, breach.message});
+    }
+  }
+  if (!violations.empty()) return tl::unexpected(report("the recipe", std::move(violations)));
+  return resolve(std::move(reading.recipe));
+}
+
+Result<LoadedRecipe> read_recipe(const std::string& path,
+                                 const std::vector<std::string>& overrides) {
+  LoadedRecipe loaded;
+  PTRAIN_TRY(loaded.text, read_file(path, kMostYamlBytes));
+  loaded.folder = std::filesystem::path(absolute_path(path)).parent_path().string();
+  const FindModel find_model = [&](const std::string& file) {
+    return find_model_file(loaded.folder, file);
+  };
+  PTRAIN_TRY(loaded.recipe, read_recipe_text({path, loaded.text}, overrides, find_model));
+  std::string identity = loaded.text;
+  for (const std::string& override_text : overrides) {
+    identity += '\0';  // occurs in neither, so that no two lists give one identity
+    identity += override_text;
+  }
+  loaded.hash = hash128_hex(identity);
+  return loaded;
+}
+
+}  // namespace ptrain::recipe

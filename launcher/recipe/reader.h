@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/recipe/recipe.h"
+
+namespace ptrain::recipe {
+
+struct LoadedRecipe {
+  Recipe recipe;        // resolved: every field has a value
+  std::string folder;   // absolute; what relative paths in the recipe start from
+  std::string text;     // of the file, as given
+  std::string hash;     // of text and overrides
+};
+
+struct NamedText {
+  std::string path;
+  std::string text;
+};
+
+// Finds the text of `model.file`; its error becomes one of the recipe's.
+using FindModel = std::function<Result<NamedText>(const std::string& file)>;
+
+// Reads a recipe and applies overrides `a.b=value` in their order. `model.file` is looked for
+// beside the recipe, then in configs/models of this installation. Errors (kUsage) list everything
+// that is wrong with the recipe at once.
+Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std::string>& overrides);
+
+// The same from a text, without touching a file; `file` is its name in errors.
+Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
+                                const FindModel& find_model);
+
+}  // namespace ptrain::recipe

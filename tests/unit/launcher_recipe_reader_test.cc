@@ -1,0 +1,179 @@
+#include "launcher/recipe/reader.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "core/base/hash.h"
+
+namespace ptrain::recipe {
+namespace {
+
+const std::string kGood = R"(version: 1
+name: small
+model: {hidden_size: 64, intermediate_size: 96, num_hidden_layers: 2, num_attention_heads: 4}
+data: {train: [{path: a.txt}]}
+shapes:
+  - {name: only, sequence: 16, global_batch_tokens: 64, steps: 10}
+)";
+
+Result<NamedText> no_model(const std::string&) { return fail(ExitCode::kUsage, "no files here"); }
+
+Result<Recipe> read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return read_recipe_text({"recipe.yaml", text}, overrides, no_model);
+}
+
+std::string message_of(const Result<Recipe>& result) {
+  return result ? "accepted" : result.error().message;
+}
+
+std::string quickstart_path() {
+  const char* source = std::getenv("PTRAIN_SOURCE_DIR");
+  return std::string(source == nullptr ? "." : source) + "/recipes/quickstart.yaml";
+}
+
+TEST(Reader, FillsInWhatIsLeftOut) {
+  const auto recipe = read(kGood);
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->model.num_key_value_heads, 4);
+  EXPECT_EQ(recipe->model.head_dim, 16);
+  EXPECT_EQ(recipe->model.vocab_size, 320);  // 256 bytes, two more tokens, a multiple of 64
+  EXPECT_EQ(recipe->shapes[0].tokens, 640);
+  EXPECT_TRUE(recipe->parallel.automatic);
+  EXPECT_FALSE(recipe->shapes[0].parallel.has_value());
+  EXPECT_EQ(recipe->optimizer, Optimizer{});
+}
+
+TEST(Reader, TokensGiveWholeSteps) {
+  const auto recipe = read(kGood, {"shapes.0.steps=0", "shapes.0.tokens=65"});
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->shapes[0].steps, 2);
+  EXPECT_EQ(recipe->shapes[0].tokens, 128);
+}
+
+TEST(Reader, ReadsEveryKindOfValue) {
+  const auto recipe = read(kGood, {"seed=9223372036854775807", "learning_rate.peak=1e-3",
+                                   "learning_rate.decay=constant", "precision=fp64",
+                                   "model.tie_word_embeddings=true", "data.cache=a=b",
+                                   "optimizer.betas=[0.5, .75]", "optimizer.betas.1=0.25",
+                                   "failure.hang_timeout=12.5", "optimizer.clip_norm=+2",
+                                   "parallel={dp: 2, zero: 3, recompute: full, shard: auto}"});
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->seed, 9223372036854775807ULL);
+  EXPECT_EQ(recipe->learning_rate.peak, 1e-3);
+  EXPECT_EQ(recipe->learning_rate.decay, Decay::kConstant);
+  EXPECT_EQ(recipe->precision, Precision::kFloat64);
+  EXPECT_TRUE(recipe->model.tie_word_embeddings);
+  EXPECT_EQ(recipe->data.cache, "a=b");
+  EXPECT_EQ(recipe->optimizer.beta1, 0.5);
+  EXPECT_EQ(recipe->optimizer.beta2, 0.25);
+  EXPECT_EQ(recipe->optimizer.clip_norm, 2.0);
+  EXPECT_EQ(recipe->failure.hang_timeout_s, 12.5);
+  EXPECT_FALSE(recipe->parallel.automatic);
+  EXPECT_EQ(recipe->parallel.dp, 2);
+  EXPECT_EQ(recipe->parallel.shard, 0);
+  EXPECT_EQ(recipe->parallel.zero, 3);
+  EXPECT_EQ(recipe->parallel.recompute, Recompute::kFull);
+}
+
+TEST(Reader, TextsStayAsWritten) {
+  for (const std::string name : {"no", "012", "1e3", "true"}) {
+    const auto recipe = read(kGood, {fmt::format("name={}", name)});
+    ASSERT_TRUE(recipe) << recipe.error().message;
+    EXPECT_EQ(recipe->name, name);
+  }
+}
+
+TEST(Reader, OverridesReplaceAndAdd) {
+  const auto recipe = read(kGood, {"parallel.dp=2", "shapes.0.parallel.shard=3",
+                                   "shapes.0.parallel.recompute=none", "seed=3", "seed=4"});
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->parallel.dp, 2);
+  ASSERT_TRUE(recipe->shapes[0].parallel.has_value());
+  EXPECT_EQ(recipe->shapes[0].parallel->shard, 3);
+  EXPECT_EQ(recipe->shapes[0].parallel->recompute, Recompute::kNone);
+  EXPECT_EQ(recipe->seed, 4U);
+}
+
+TEST(Reader, AcceptsReservedKeysThatSayWhatHappensAnyway) {
+  EXPECT_TRUE(read(kGood, {"parallel={tp: 1, pp: 1, cp: 1, ep: 1}", "cluster.nodes=1",
+                           "checkpoint.async=false", "data.train.0.format=text"}));
+}
+
+TEST(Reader, AModelFileFillsWhatTheRecipeLeavesOut) {
+  const FindModel find_model = [](const std::string& file) -> Result<NamedText> {
+    return NamedText{file, "hidden_size: 32\nrope_theta: 5e5\n"};
+  };
+  const auto recipe = read_recipe_text({"r.yaml", kGood}, {"model.file=m.yaml"}, find_model);
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->model.hidden_size, 64);
+  EXPECT_EQ(recipe->model.rope_theta, 5e5);
+}
+
+TEST(Reader, RefusesHostileTexts) {
+  const auto refused = [](const std::string& text, const std::string& part) {
+    const std::string message = message_of(read(text));
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  refused("", "there is nothing in it");
+  refused("# a comment\n", "there is nothing in it");
+  refused(std::string((1 << 20) + 1, '#'), "larger than 1048576 bytes");
+  refused("\xEF\xBB\xBF" + kGood, "recipe.yaml:1:1: begins with a byte order mark");
+  refused("\xFF\xFE" + kGood, "recipe.yaml:1:1: begins with a byte order mark");
+  refused(kGood + "log: \xC3(", "recipe.yaml:7:6: not UTF-8");
+  refused(kGood + "log: \xC0\x80", "recipe.yaml:7:6: not UTF-8");      // overlong
+  refused(kGood + "log: \xED\xA0\x80", "recipe.yaml:7:6: not UTF-8");  // a surrogate
+  refused(kGood + std::string("\0", 1), "the control character \\x00 is not allowed");
+  refused(std::string(5000, '['), "nested more than 32 deep");
+  refused(std::string(5000, '{'), "nested more than 32 deep");
+  refused("a: " + std::string(33, '[') + std::string(33, ']'), "nested more than 32 deep");
+  std::string keys;
+  for (int i = 0; i < 2000; ++i) keys += fmt::format("k{}: 1\n", i);
+  refused(keys, "more than 1000 keys in one mapping");
+}
+
+TEST(Reader, OnlyFiftyFaultsAreShown) {
+  std::string text = kGood;
+  for (int i = 0; i < 60; ++i) text += fmt::format("k{}: 1\n", i);
+  const std::string message = message_of(read(text));
+  EXPECT_TRUE(message.starts_with("the recipe has 60 errors\n")) << message;
+  EXPECT_TRUE(message.ends_with("\n  and 10 more")) << message;
+}
+
+TEST(ReadRecipe, ReadsTheQuickstart) {
+  const auto loaded = read_recipe(quickstart_path(), {});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const Recipe& recipe = loaded->recipe;
+  EXPECT_EQ(recipe.model.hidden_size, 128);
+  EXPECT_EQ(recipe.model.vocab_size, 320);
+  ASSERT_EQ(recipe.shapes.size(), 2U);
+  EXPECT_EQ(recipe.shapes[0].global_batch_tokens, 12 * 128);
+  EXPECT_EQ(recipe.data.train.at(0).path, "/usr/include/**/*.h");
+  EXPECT_TRUE(loaded->folder.starts_with("/"));
+  EXPECT_TRUE(loaded->folder.ends_with("/recipes"));
+  EXPECT_EQ(loaded->hash, hash128_hex(loaded->text));
+}
+
+TEST(ReadRecipe, OverridesChangeTheHash) {
+  const auto plain = read_recipe(quickstart_path(), {});
+  const auto one = read_recipe(quickstart_path(), {"seed=12"});
+  const auto other = read_recipe(quickstart_path(), {"seed=1", "seed=12"});
+  ASSERT_TRUE(plain && one && other);
+  EXPECT_NE(plain->hash, one->hash);
+  EXPECT_NE(one->hash, other->hash);
+  EXPECT_EQ(plain->text, one->text);
+}
+
+TEST(ReadRecipe, NamesAFileThatIsNotThere) {
+  const auto missing = read_recipe("/nowhere/recipe.yaml", {});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "/nowhere/recipe.yaml: No such file or directory");
+  const auto folder = read_recipe("/", {});
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().message, "/: Is a directory");
+}
+
+}  // namespace
+}  // namespace ptrain::recipe
