@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include "launcher/cluster/file.h"
+
+namespace ptrain::cluster {
+namespace {
+
+constexpr const char* kGood = R"(name: two
+nodes:
+  - {name: big, cores: 8, memory_gib: 16}
+  - {name: small, count: 2, cores: 4, memory_gib: 0.5}
+figures:
+  matmul_flops_per_s: {float32: 9.0e+10, float64: 4.5e+10}
+  memory_bytes_per_s: 8.0e+9
+  all_gather: {latency_s: 2.0e-5, bytes_per_s: 1.5e+9}
+  reduce_scatter: {latency_s: 3.0e-5, bytes_per_s: 1.0e+9}
+)";
+
+TEST(ClusterFile, ReadsEveryField) {
+  const auto cluster = cluster_from_text(kGood, "c.yaml");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->name, "two");
+  EXPECT_EQ(cluster->nodes,
+            (std::vector<Node>{
+                {"big", 8, 17179869184}, {"small-0", 4, 536870912}, {"small-1", 4, 536870912}}));
+  EXPECT_FALSE(cluster->figures.assumed);
+  EXPECT_EQ(cluster->figures.matmul(DType::kFloat32), 9e10);
+  EXPECT_EQ(cluster->figures.matmul(DType::kFloat64), 4.5e10);
+  EXPECT_EQ(cluster->figures.all_gather, (TransferCost{2e-5, 1.5e9}));
+  EXPECT_EQ(cluster->figures.reduce_scatter, (TransferCost{3e-5, 1e9}));
+  EXPECT_EQ(cluster->link, default_link());
+}
+
+TEST(ClusterFile, FiguresMayBeLeftOutAndAreThenAssumed) {
+  const auto cluster =
+      cluster_from_text("name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\n", "c");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_TRUE(cluster->figures.assumed);
+}
+
+struct Bad {
+  const char* text;
+  int line;
+  const char* says;
+};
+
+TEST(ClusterFile, RefusesWithPlace) {
+  const Bad cases[] = {
+      {"name: a\nnodes: []\n", 1, "at least one node"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\ncolour: red\n", 3, "'colour'"},
+      {"name: a\nnodes:\n  - {name: n, cores: 2}\n", 3, "'memory_gib' is missing"},
+      {"name: a\nnodes:\n  - {name: n, cores: 2.5, memory_gib: 1}\n", 3, "whole number"},
+      {"name: a\nnodes:\n  - {name: n, cores: 0, memory_gib: 1}\n", 3, "above zero"},
+      {"name: a\nnodes:\n  - {name: n, cores: .nan, memory_gib: 1}\n", 3, "above zero"},
+      {"name: a\nname: b\nnodes: [{name: n, cores: 2, memory_gib: 4}]\n", 2, "twice"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8}]\n", 2, "'gpus'"},
+      {"name: a\nnodes: [{name: n\n", 3, ""},
+      {"- 1\n", 1, "must be a mapping"},
+      {"name: a\nnodes: [{name: n, count: 1e9, cores: 2, memory_gib: 4}]\n", 2, "at most"},
+  };
+  for (const Bad& bad : cases) {
+    const auto cluster = cluster_from_text(bad.text, "c.yaml");
+    ASSERT_FALSE(cluster) << bad.text;
+    EXPECT_EQ(cluster.error().code, ExitCode::kUsage);
+    EXPECT_EQ(cluster.error().place.file, "c.yaml");
+    EXPECT_EQ(cluster.error().place.line, bad.line) << bad.text;
+    EXPECT_NE(cluster.error().message.find(bad.says), std::string::npos) << cluster.error().message;
+  }
+}
+
+TEST(ClusterFile, AMissingFileIsAUsageError) {
+  const auto cluster = read_cluster("/nowhere/at/all.yaml");
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().code, ExitCode::kUsage);
+}
+
+}  // namespace
+}  // namespace ptrain::cluster
