@@ -1,0 +1,88 @@
+// The bytes that core/program predicts are those that the engine's arena counts, to the byte. The
+// arena counts at take and give and knows nothing of programs.
+
+#include <gtest/gtest.h>
+
+#include "tests/parity/trajectory.h"
+
+namespace ptrain::parity {
+namespace {
+
+using program::MemoryClass;
+
+constexpr MemoryClass kExact[] = {MemoryClass::kParameters, MemoryClass::kGradients,
+                                  MemoryClass::kOptimizer, MemoryClass::kGather,
+                                  MemoryClass::kStash};
+
+struct Shape {
+  std::int64_t hidden, intermediate, layers, heads, kv_heads, vocabulary, sequence;
+  bool tied;
+  DType dtype;
+};
+
+constexpr Shape kShapes[] = {
+    {16, 44, 2, 4, 2, 61, 24, false, DType::kFloat32},
+    {16, 44, 2, 4, 4, 61, 24, true, DType::kFloat32},
+    {8, 24, 1, 2, 1, 33, 16, false, DType::kFloat64},
+    {24, 64, 3, 3, 3, 50, 8, false, DType::kFloat32},
+    {32, 96, 1, 4, 1, 320, 20, true, DType::kFloat64},
+    {16, 40, 4, 2, 2, 17, 12, false, DType::kFloat32},
+    {12, 36, 2, 6, 3, 29, 10, true, DType::kFloat32},
+    {40, 108, 2, 5, 5, 64, 7, false, DType::kFloat32},
+    {16, 16, 1, 1, 1, 128, 33, false, DType::kFloat64},
+    {64, 172, 2, 8, 2, 100, 16, true, DType::kFloat32},
+};
+
+struct LayoutCase {
+  int dp, shard, zero;
+  std::int64_t micro_batch, num_micro_batches;
+  recipe::Recompute recompute;
+  int prefetch;
+};
+
+constexpr auto kNone = recipe::Recompute::kNone;
+constexpr auto kFull = recipe::Recompute::kFull;
+constexpr LayoutCase kLayouts[] = {
+    {1, 1, 1, 2, 2, kNone, 1}, {2, 1, 1, 1, 2, kFull, 1}, {1, 2, 1, 1, 2, kNone, 1},
+    {1, 2, 2, 2, 1, kNone, 0}, {1, 3, 3, 1, 2, kNone, 1}, {1, 2, 3, 1, 3, kFull, 2},
+    {2, 2, 3, 1, 2, kNone, 0}, {2, 2, 2, 1, 2, kFull, 1},
+};
+
+class Bytes : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(Bytes, PredictedEqualMeasured) {
+  const Shape& shape = kShapes[std::get<0>(GetParam())];
+  const LayoutCase& value = kLayouts[std::get<1>(GetParam())];
+  Experiment experiment;
+  experiment.model.hidden_size = shape.hidden;
+  experiment.model.intermediate_size = shape.intermediate;
+  experiment.model.num_hidden_layers = shape.layers;
+  experiment.model.num_attention_heads = shape.heads;
+  experiment.model.num_key_value_heads = shape.kv_heads;
+  experiment.model.head_dim = shape.hidden / shape.heads / 2 * 2;
+  experiment.model.vocab_size = shape.vocabulary;
+  experiment.model.tie_word_embeddings = shape.tied;
+  experiment.dtype = shape.dtype;
+  experiment.sequence = shape.sequence;
+  experiment.num_steps = 2;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  experiment.layout.prefetch = value.prefetch;
+  const auto run = train(experiment);
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+    for (const MemoryClass memory_class : kExact) {
+      const auto index = static_cast<std::size_t>(memory_class);
+      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
+          << program::to_string(memory_class) << " of rank " << rank;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ShapesByLayouts, Bytes,
+                         testing::Combine(testing::Range(0, 10), testing::Range(0, 8)));
+
+}  // namespace
+}  // namespace ptrain::parity

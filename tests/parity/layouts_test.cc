@@ -1,0 +1,145 @@
+// Every layout computes what one process computes (docs/design: one process is the truth).
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/trajectory.h"
+
+namespace ptrain::parity {
+namespace {
+
+using recipe::Recompute;
+
+recipe::Model tiny(bool tied) {
+  recipe::Model model;
+  model.hidden_size = 16;
+  model.intermediate_size = 44;
+  model.num_hidden_layers = 2;
+  model.num_attention_heads = 4;
+  model.num_key_value_heads = 2;
+  model.head_dim = 4;
+  model.vocab_size = 61;
+  model.tie_word_embeddings = tied;
+  return model;
+}
+
+// Twelve rows a step, whatever the layout.
+struct Case {
+  const char* name;
+  int dp, shard, zero;
+  std::int64_t micro_batch, num_micro_batches;
+  Recompute recompute = Recompute::kNone;
+  model::BlockKind block = model::BlockKind::kElement;
+  bool tied = false;
+};
+
+Experiment experiment_of(const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model = tiny(value.tied);
+  experiment.dtype = dtype;
+  experiment.block = value.block;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  return experiment;
+}
+
+Experiment one_rank(const Case& value, DType dtype) {
+  Case reference{"one", 1, 1, 1, 12, 1};
+  reference.tied = value.tied;
+  return experiment_of(reference, dtype);
+}
+
+constexpr Case kCases[] = {
+    {"accumulate4", 1, 1, 1, 3, 4},
+    {"recompute", 1, 1, 1, 12, 1, Recompute::kFull},
+    {"dp2", 2, 1, 1, 3, 2},
+    {"dp3", 3, 1, 1, 4, 1},
+    {"shard2_zero1", 1, 2, 1, 3, 2},
+    {"shard2_zero2", 1, 2, 2, 3, 2},
+    {"shard2_zero3", 1, 2, 3, 3, 2},
+    {"shard3_zero3", 1, 3, 3, 2, 2},
+    {"shard4_zero1", 1, 4, 1, 3, 1},
+    {"shard4_zero3_recompute", 1, 4, 3, 1, 3, Recompute::kFull},
+    {"hsdp2x2_zero1", 2, 2, 1, 1, 3},
+    {"hsdp2x2_zero2", 2, 2, 2, 1, 3},
+    {"hsdp2x2_zero3", 2, 2, 3, 1, 3},
+    {"shard3_rows", 1, 3, 3, 4, 1, Recompute::kNone, model::BlockKind::kRow},
+    {"shard3_matrices", 1, 3, 3, 4, 1, Recompute::kNone, model::BlockKind::kMatrix},
+    {"shard2_tied_zero3", 1, 2, 3, 3, 2, Recompute::kNone, model::BlockKind::kElement, true},
+    {"dp2_tied", 2, 1, 1, 3, 2, Recompute::kFull, model::BlockKind::kElement, true},
+    {"shard3_tied_zero2", 1, 3, 2, 1, 4, Recompute::kFull, model::BlockKind::kElement, true},
+};
+
+class Layouts : public testing::TestWithParam<Case> {};
+
+TEST_P(Layouts, EqualOneProcessInFloat64) {
+  const auto run = train(experiment_of(GetParam(), DType::kFloat64));
+  const auto truth = train(one_rank(GetParam(), DType::kFloat64));
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
+    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-9 * truth.losses[i]) << "step " << i + 1;
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
+  }
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients)
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
+                  1e-6 * experiment.learning_rate * experiment.num_steps)
+          << name << "[" << i << "]";
+}
+
+TEST_P(Layouts, EqualOneProcessInFloat32) {
+  auto experiment = experiment_of(GetParam(), DType::kFloat32);
+  auto reference = one_rank(GetParam(), DType::kFloat32);
+  experiment.num_steps = reference.num_steps = 30;
+  experiment.learning_rate = reference.learning_rate = 1e-3;
+  const auto run = train(experiment);
+  const auto truth = train(reference);
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-5 * truth.losses[i]) << "step " << i + 1;
+  for (const auto& [name, gradient] : truth.first_gradients)
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-5) << name;
+  for (const auto& [name, parameter] : truth.final_parameters) {
+    // Relative to the distance travelled.
+    const auto& start = truth.initial_parameters.at(name);
+    double difference = 0, travelled = 0;
+    for (std::size_t i = 0; i < parameter.size(); ++i) {
+      difference += std::pow(run.final_parameters.at(name)[i] - parameter[i], 2);
+      travelled += std::pow(parameter[i] - start[i], 2);
+    }
+    EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(travelled)) << name;
+  }
+}
+
+// Two runs of one layout give the same bits.
+TEST_P(Layouts, RepeatBitForBit) {
+  const auto experiment = experiment_of(GetParam(), DType::kFloat32);
+  const auto first = train(experiment);
+  const auto second = train(experiment);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.final_parameters, second.final_parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Trajectory, InitialParametersDoNotDependOnTheLayout) {
+  const auto one = train(one_rank(kCases[0], DType::kFloat32));
+  for (const Case& value : kCases) {
+    if (value.tied) continue;
+    EXPECT_EQ(train(experiment_of(value, DType::kFloat32)).initial_parameters,
+              one.initial_parameters)
+        << value.name;
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::parity

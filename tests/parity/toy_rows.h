@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/data/batch.h"
+
+namespace ptrain::parity {
+
+// `num_rows` rows of random tokens below `vocabulary`, each packed from documents of uneven
+// lengths, some with padding at their end; the same for any layout.
+std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t sequence,
+                                       std::int32_t vocabulary, std::uint64_t seed);
+
+// Rows [first, first + count) laid end to end.
+data::MicroBatch join_rows(const std::vector<data::MicroBatch>& rows, std::int64_t first,
+                           std::int64_t count);
+
+}  // namespace ptrain::parity

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/memory.h"
+
+namespace ptrain::parity {
+
+struct Experiment {
+  recipe::Model model;
+  DType dtype = DType::kFloat64;
+  mesh::Layout layout;
+  std::int64_t sequence = 24;
+  int num_steps = 3;
+  double learning_rate = 1e-2;
+  double clip_norm = 1.0;
+  // Applied to every parameter's block, so that shards of whole rows and matrices run too.
+  model::BlockKind block = model::BlockKind::kElement;
+  std::uint64_t seed = 7;
+};
+
+// What a layout computed; parameters and gradients by Hugging Face name, whole.
+struct Trajectory {
+  std::vector<double> losses;
+  std::vector<double> grad_norms;
+  std::map<std::string, std::vector<double>>
+      first_gradients;  // sums over targets of the first step
+  std::map<std::string, std::vector<double>> initial_parameters;
+  std::map<std::string, std::vector<double>> final_parameters;
+  std::vector<program::BytesByClass> peak_bytes;  // measured, one a rank
+  std::vector<program::BytesByClass> predicted_bytes;
+};
+
+// Trains on toy_rows with ranks as threads of this process; every step has the same rows for any
+// layout with as many rows a step.
+Trajectory train(const Experiment& experiment);
+
+// ||a - b|| / ||b||, or ||a - b|| where b is zero.
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace ptrain::parity
