@@ -16,8 +16,9 @@ class FixtureReader {
     const char* root = std::getenv("PTRAIN_SOURCE_DIR");
     const std::string path = std::string(root == nullptr ? "." : root) + "/tests/fixtures/" + name;
     file_.open(path, std::ios::binary);
-    if (!file_) throw std::runtime_error("cannot read " + path + ": run in the source folder or set "
-                                         "PTRAIN_SOURCE_DIR");
+    if (!file_)
+      throw std::runtime_error("cannot read " + path + ": run in the source folder or set "
+                               "PTRAIN_SOURCE_DIR");
   }
   std::int64_t integer() { return values<std::int64_t>(1)[0]; }
   std::vector<std::int64_t> integers(std::int64_t count) { return values<std::int64_t>(count); }

@@ -1,0 +1,42 @@
+#include "engine/kernels/vector.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ptrain::kernels {
+namespace {
+
+// Distance between `value` and the true result, in units of the float spacing there.
+double ulps(float value, double truth) {
+  const float near = static_cast<float>(truth);
+  const float spacing = std::nextafter(near, std::numeric_limits<float>::infinity()) - near;
+  return std::abs(static_cast<double>(value) - truth) / static_cast<double>(spacing);
+}
+
+TEST(Exponential, IsWithinTwoUlps) {
+  double worst = 0;
+  for (float x = -87.0f; x < 88.7f; x += 0.00037f)
+    worst = std::max(worst, ulps(exponential(x), std::exp(static_cast<double>(x))));
+  EXPECT_LT(worst, 2.0);
+}
+
+TEST(Exponential, IsWithinTwoUlpsAmongDenormalResults) {
+  for (float x = -103.0f; x < -87.0f; x += 0.01f)
+    EXPECT_LT(ulps(exponential(x), std::exp(static_cast<double>(x))), 2.0) << x;
+}
+
+TEST(Exponential, KeepsItsEnds) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(exponential(0.0f), 1.0f);
+  EXPECT_EQ(exponential(-kInfinity), 0.0f);
+  EXPECT_EQ(exponential(-1e30f), 0.0f);
+  EXPECT_EQ(exponential(89.0f), kInfinity);
+  EXPECT_EQ(exponential(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(exponential(std::numeric_limits<float>::quiet_NaN())));
+}
+
+}  // namespace
+}  // namespace ptrain::kernels
