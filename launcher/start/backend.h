@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "launcher/base/subprocess.h"
+
+namespace ptrain::start {
+
+// One attempt: so many ranks of `WORKER worker --request REQUEST`.
+struct Launch {
+  std::string worker;        // absolute path of the ptrain binary
+  std::string request_file;
+  std::string token;         // of the control connection
+  int num_ranks = 1;
+  int threads = 1;           // of one rank
+};
+
+// What the launcher program itself said about the rank that ended the job. rank -1: nothing.
+struct LauncherReport {
+  int rank = -1;
+  int signal = 0;
+  int code = 0;
+  bool operator==(const LauncherReport&) const = default;
+};
+
+// A way to start ranks: gives the command that does, and reads what that command wrote.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual base::Command command(const Launch& launch) const = 0;
+  virtual LauncherReport report(std::string_view output) const = 0;
+};
+
+}  // namespace ptrain::start

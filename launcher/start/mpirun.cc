@@ -1,0 +1,109 @@
+#include "launcher/start/mpirun.h"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+
+namespace ptrain::start {
+
+namespace {
+
+constexpr std::string_view kRemedy =
+    "install Open MPI 4.1 or newer (Debian: apt-get install openmpi-bin libopenmpi-dev), or put "
+    "its mpirun into PATH";
+
+// Containers often forbid the call by seccomp; Open MPI then fails in the first large message.
+bool can_read_memory_of_others() {
+  char from = 1, to = 0;
+  const iovec source{&from, 1}, target{&to, 1};
+  return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
+}
+
+// The number that follows `key` in `text`, or `otherwise`.
+int number_after(std::string_view text, std::string_view key, int otherwise) {
+  const auto found = text.find(key);
+  if (found == std::string_view::npos) return otherwise;
+  auto rest = text.substr(found + key.size());
+  const auto start = rest.find_first_not_of(' ');
+  if (start == std::string_view::npos) return otherwise;
+  rest.remove_prefix(start);
+  int value = otherwise;
+  std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  return value;
+}
+
+}  // namespace
+
+std::string find_in_path(std::string_view folders, const std::string& name) {
+  while (!folders.empty()) {
+    const auto end = folders.find(':');
+    const std::string path = std::string(folders.substr(0, end)) + "/" + name;
+    if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;
+    if (end == std::string_view::npos) break;
+    folders.remove_prefix(end + 1);
+  }
+  return "";
+}
+
+Status check_mpirun_version(std::string_view output, const std::string& path) {
+  constexpr std::string_view kName = "(Open MPI)";
+  const auto line = output.substr(0, output.find('\n'));
+  const int major = number_after(line, kName, 0);
+  const int minor = number_after(line, fmt::format("{} {}.", kName, major), 0);
+  if (major > 4 || (major == 4 && minor >= 1)) return {};
+  return fail(ExitCode::kEnvironment,
+              fmt::format("{} is not Open MPI 4.1 or newer; it says '{}'", path, line),
+              std::string(kRemedy));
+}
+
+Result<Mpirun> Mpirun::find() {
+  const char* folders = std::getenv("PATH");
+  const std::string path = find_in_path(folders == nullptr ? "" : folders, "mpirun");
+  if (path.empty())
+    return fail(ExitCode::kEnvironment, "no Open MPI: mpirun is not in PATH", std::string(kRemedy));
+  PTRAIN_TRY(const base::Finished version, base::run_to_end({{path, "--version"}, {}}));
+  PTRAIN_CHECK(check_mpirun_version(version.output, path));
+  return Mpirun(path, ::geteuid() == 0, can_read_memory_of_others());
+}
+
+base::Command Mpirun::command(const Launch& launch) const {
+  base::Command command;
+  // Ranks may outnumber the slots that mpirun counts; it then lets idle ranks yield by itself.
+  command.arguments = {path_, "-np", std::to_string(launch.num_ranks), "--oversubscribe",
+                       "--bind-to", "none"};
+  if (!single_copy_)
+    command.arguments.insert(command.arguments.end(),
+                             {"--mca", "btl_vader_single_copy_mechanism", "none"});
+  command.arguments.insert(command.arguments.end(),
+                           {launch.worker, "worker", "--request", launch.request_file});
+  command.environment = {{"OMP_NUM_THREADS", std::to_string(launch.threads)},
+                         {"OMP_WAIT_POLICY", "passive"},
+                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
+  if (is_root_) {
+    command.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  return command;
+}
+
+LauncherReport Mpirun::report(std::string_view output) const {
+  LauncherReport report;
+  const auto noticed = output.find("mpirun noticed that process rank ");
+  if (noticed != std::string_view::npos) {
+    const auto text = output.substr(noticed);
+    report.rank = number_after(text, "process rank", -1);
+    report.signal = number_after(text, "exited on signal", 0);
+    return report;
+  }
+  const auto first = output.find("The first process to do so was:");
+  if (first == std::string_view::npos) return report;
+  const auto text = output.substr(first);
+  report.rank = number_after(text, "],", -1);  // Process name: [[JOB,1],RANK]
+  report.code = number_after(text, "Exit code:", 0);
+  return report;
+}
+
+}  // namespace ptrain::start

@@ -1,0 +1,135 @@
+#include "launcher/supervise/attempt.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "launcher/base/file.h"
+#include "launcher/supervise/control_server.h"
+#include "launcher/supervise/processes.h"
+
+namespace ptrain::supervise {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kKillLimit{2000};
+constexpr std::size_t kMostOutput = 65536;
+constexpr std::size_t kMostSteps = 512;
+
+class Attempt {
+ public:
+  Attempt(const AttemptSetup& setup, ControlServer server, base::Subprocess process)
+      : setup_(setup), server_(std::move(server)), process_(std::move(process)) {}
+
+  Result<AttemptEnd> run(EventLog& log, Progress& progress, StopSignals& signals);
+
+ private:
+  void feed(const Input& input);
+  bool has_news(std::chrono::milliseconds wait, int signal_file);
+  void obey(const SendStop& output) { server_.send(output.rank, output.stop); }
+  void obey(const KillAll& output);
+  void obey(const Record& record);
+  void end(base::ExitStatus status);
+
+  double now() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  const AttemptSetup& setup_;
+  ControlServer server_;
+  base::Subprocess process_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Lifecycle lifecycle_{setup_.request.attempt, setup_.launch.num_ranks, setup_.hang_timeout_s, 0};
+  std::int64_t kills_before_ = out_of_memory_kills();
+  std::string output_;               // of the launcher program; ranks write to their own logs
+  EventLog* log_ = nullptr;
+  Progress* progress_ = nullptr;
+  AttemptEnd end_;
+};
+
+void Attempt::feed(const Input& input) {
+  for (const auto& output : lifecycle_.on(now(), input))
+    std::visit([this](const auto& one) { obey(one); }, output);
+}
+
+void Attempt::obey(const KillAll& output) {
+  kill_descendants(output.launcher_too ? 0 : process_.pid(), kKillLimit);
+}
+
+void Attempt::obey(const Record& record) {
+  const Status written = log_->write(record.kind, record.rank, record.fields);
+  if (!written) progress_->say("ptrain: warning: " + written.error().message);
+  if (record.kind == run::EventKind::kStopRequested && record.fields["now"] == false)
+    progress_->say("ptrain: stopping after this step with a checkpoint; once more stops at once");
+  if (record.kind == run::EventKind::kWarning || record.kind == run::EventKind::kCheckpointFailed)
+    progress_->say("ptrain: warning: " + record.fields.dump());
+}
+
+// News from ranks, as inputs. True when there was any.
+bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
+  const int wake[] = {signal_file};
+  const auto received = server_.poll(wait, wake);
+  for (const auto& [rank, what] : received) {
+    if (const auto* message = std::get_if<run::ControlMessage>(&what)) {
+      if (const auto* done = std::get_if<run::StepDone>(message)) {
+        progress_->show(*done);
+        end_.steps.push_back(*done);
+        if (end_.steps.size() > kMostSteps) end_.steps.erase(end_.steps.begin());
+      }
+      feed(RankSaid{rank, *message});
+    } else {
+      feed(RankGone{rank});
+    }
+  }
+  return !received.empty();
+}
+
+void Attempt::end(base::ExitStatus status) {
+  while (has_news(std::chrono::milliseconds(0), -1)) {}  // last words are already in the sockets
+  output_ += process_.read_output();
+  const bool out_of_memory = out_of_memory_kills() > kills_before_;
+  kill_descendants(0, kKillLimit);
+  feed(LauncherEnded{status, setup_.backend.report(output_), out_of_memory});
+}
+
+Result<AttemptEnd> Attempt::run(EventLog& log, Progress& progress, StopSignals& signals) {
+  log_ = &log;
+  progress_ = &progress;
+  while (!lifecycle_.ended()) {
+    has_news(kTick, signals.file());
+    while (const auto signal = signals.next())
+      feed(StopAsked{"signal " + std::string(sigabbrev_np(*signal)), *signal, false});
+    output_ += process_.read_output();
+    if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
+    if (const auto status = process_.poll()) end(*status);
+    else feed(Tick{});
+  }
+  end_.verdict = lifecycle_.verdict();
+  end_.next_shape = lifecycle_.next_shape();
+  PTRAIN_CHECK(publish_file(
+      setup_.directory.attempt_folder(setup_.request.attempt) + "/launcher.log", output_));
+  return std::move(end_);
+}
+
+}  // namespace
+
+Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
+                               StopSignals& signals) {
+  PTRAIN_TRY(ControlServer server,
+             ControlServer::open(setup.request.attempt, setup.launch.num_ranks));
+  setup.request.control_host = "127.0.0.1";
+  setup.request.control_port = server.port();
+  const std::string folder = setup.directory.attempt_folder(setup.request.attempt);
+  setup.launch.request_file = folder + "/request.json";
+  setup.launch.token = server.token();
+  PTRAIN_CHECK(publish_file(setup.launch.request_file, run::to_json_text(setup.request)));
+  PTRAIN_TRY(base::Subprocess process,
+             base::Subprocess::start(setup.backend.command(setup.launch)));
+  return Attempt(setup, std::move(server), std::move(process)).run(log, progress, signals);
+}
+
+}  // namespace ptrain::supervise

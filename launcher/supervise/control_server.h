@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/run/control.h"
+
+namespace ptrain::supervise {
+
+// The supervisor's side of the control connections: TCP on the loopback interface. A connection that
+// does not begin with a Hello of the right token, attempt and a free rank is closed without a word.
+class ControlServer {
+ public:
+  struct Gone {};
+  struct Received {
+    int rank = 0;
+    std::variant<run::ControlMessage, Gone> what;
+  };
+
+  static Result<ControlServer> open(int attempt, int num_ranks);
+  ~ControlServer();
+  ControlServer(ControlServer&& other) noexcept;
+  ControlServer& operator=(ControlServer&&) = delete;
+
+  int port() const { return port_; }
+  const std::string& token() const { return token_; }
+
+  // Waits for news from ranks, or until one of the files in `wake` can be read, or for `timeout`.
+  std::vector<Received> poll(std::chrono::milliseconds timeout, std::span<const int> wake);
+
+  void send(int rank, const run::ControlMessage& message);  // rank -1: all
+  std::vector<int> pids() const;                            // of all that said hello
+
+ private:
+  struct Connection {
+    int rank = -1;                  // -1: no hello yet
+    std::string unread;
+  };
+
+  ControlServer(int listener, int port, std::string token, int attempt, int num_ranks);
+  void accept();
+  void read(int file, std::vector<Received>& received);
+  bool take_line(Connection& connection, std::string_view line, std::vector<Received>& received);
+  bool welcome(Connection& connection, const run::ControlMessage& message);
+
+  int listener_;
+  int port_;
+  int attempt_;
+  int num_ranks_;
+  std::string token_;               // 128 random bits
+  std::map<int, Connection> connections_;  // by file
+  std::map<int, int> pids_;         // by rank
+};
+
+}  // namespace ptrain::supervise

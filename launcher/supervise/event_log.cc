@@ -1,0 +1,73 @@
+#include "launcher/supervise/event_log.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+
+#include "core/run/json_fields.h"
+#include "launcher/base/file.h"
+
+namespace ptrain::supervise {
+
+namespace {
+
+constexpr std::size_t kMostEvents = std::size_t{1} << 30;
+constexpr std::size_t kMostVerdict = std::size_t{1} << 20;
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const auto millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)), millis % 1000);
+}
+
+// One write() of a whole line, so that a reader or a kill never sees two lines mixed.
+Status append_line(const std::string& path, const std::string& line) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const bool good =
+      file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (good) return {};
+  return fail(ExitCode::kEnvironment,
+              fmt::format("cannot write {}: {}", path, std::strerror(error)),
+              "check that the disk has space left");
+}
+
+}  // namespace
+
+Status EventLog::write(run::EventKind kind, int rank, nlohmann::json fields) {
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
+  const run::Event event{kind, utc_now(), since.count(), attempt_, rank, std::move(fields)};
+  return append_line(directory_.events(), run::dump_line(run::to_json(event)));
+}
+
+Status EventLog::write(const run::Verdict& verdict) {
+  return publish_file(directory_.verdict(), run::dump_line(run::to_json(verdict)));
+}
+
+Result<std::vector<run::Event>> read_events(const std::string& path) {
+  PTRAIN_TRY(const std::string text, read_file(path, kMostEvents));
+  std::vector<run::Event> events;
+  for (std::size_t start = 0; start < text.size();) {
+    const auto end = text.find('\n', start);
+    if (end == std::string::npos) break;
+    const auto line = std::string_view(text).substr(start, end - start);
+    PTRAIN_TRY(run::Event event, run::parse_json(line, path).and_then(run::event_from_json));
+    events.push_back(std::move(event));
+    start = end + 1;
+  }
+  return events;
+}
+
+Result<run::Verdict> read_verdict(const std::string& path) {
+  PTRAIN_TRY(const std::string text, read_file(path, kMostVerdict));
+  return run::parse_json(text, path).and_then(run::verdict_from_json);
+}
+
+}  // namespace ptrain::supervise

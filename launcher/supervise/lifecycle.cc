@@ -1,0 +1,215 @@
+#include "launcher/supervise/lifecycle.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace ptrain::supervise {
+
+namespace {
+
+using run::EventKind;
+
+// mpirun ends the other ranks within 2 s of a death and then says which rank died and how.
+constexpr double kLauncherGrace = 2.5;
+// And it ends by itself, clearing its files away, within 2 s after its ranks are killed.
+constexpr double kKillGrace = 2;
+
+bool is_failure(ExitCode code) {
+  return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
+}
+
+// A rank's exit code means something only when it is one of ours.
+ExitCode code_of_exit(int code) {
+  const auto known = run::exit_code_from(code);
+  return known && is_failure(*known) && code < 128 ? *known : ExitCode::kRankError;
+}
+
+}  // namespace
+
+Lifecycle::Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now)
+    : ranks_(static_cast<std::size_t>(num_ranks)), hang_timeout_s_(hang_timeout_s), now_(now),
+      progress_at_(now) {
+  verdict_.attempt = attempt;
+  for (auto& rank : ranks_) rank.heard_at = now;
+}
+
+std::vector<Output> Lifecycle::on(double now, const Input& input) {
+  now_ = now;
+  if (!ended_) std::visit([this](const auto& one) { handle(one); }, input);
+  return std::exchange(outputs_, {});
+}
+
+void Lifecycle::handle(const RankSaid& said) {
+  if (said.rank < 0 || said.rank >= static_cast<int>(ranks_.size())) return;
+  state(said.rank).heard_at = now_;
+  std::visit([&](const auto& message) { hear(said.rank, message); }, said.message);
+}
+
+void Lifecycle::hear(int rank, const run::Hello& hello) {
+  state(rank).ready = true;
+  progress_at_ = now_;
+  outputs_.push_back(Record{EventKind::kRankReady, rank, {{"pid", hello.pid},
+                                                          {"host", hello.host}}});
+  if (num_stops_ > 0) outputs_.push_back(SendStop{rank, {true, stop_.reason}});
+}
+
+void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
+  RankState& known = state(rank);
+  if (beat.step != known.step || beat.phase != known.phase) progress_at_ = now_;
+  known.step = std::max(known.step, beat.step);
+  known.phase = beat.phase;
+  known.collective = beat.collective;
+}
+
+void Lifecycle::hear(int rank, const run::StepDone& done) {
+  progress_at_ = now_;
+  state(rank).step = done.step;
+  verdict_.step = done.step;
+  step_times_.push_back(done.step_s);
+}
+
+void Lifecycle::hear(int rank, const run::EventMessage& event) {
+  progress_at_ = now_;
+  outputs_.push_back(Record{event.kind, rank, event.fields});
+}
+
+void Lifecycle::hear(int rank, const run::Goodbye& goodbye) {
+  state(rank).said_goodbye = true;
+  progress_at_ = now_;
+  if (is_failure(goodbye.code)) return fail({goodbye.code, rank, 0, goodbye.message, true});
+  if (worst_.code == ExitCode::kDone) worst_ = goodbye;
+  if (!goodbye.next_shape.empty()) next_shape_ = goodbye.next_shape;
+}
+
+void Lifecycle::hear(int, const run::Stop&) {}  // only the supervisor sends it
+
+void Lifecycle::handle(const RankGone& gone) {
+  if (gone.rank < 0 || gone.rank >= static_cast<int>(ranks_.size())) return;
+  state(gone.rank).gone = true;
+  if (!state(gone.rank).said_goodbye)
+    fail({ExitCode::kRankError, gone.rank, 0, "ended without a word", false});
+}
+
+void Lifecycle::handle(const StopAsked& asked) {
+  ++num_stops_;
+  if (num_stops_ == 1) {
+    stop_ = asked;
+    progress_at_ = now_;
+    outputs_.push_back(Record{EventKind::kStopRequested, -1, {{"reason", asked.reason},
+                                                              {"now", false}}});
+    outputs_.push_back(SendStop{-1, {true, asked.reason}});
+    return;
+  }
+  stop_.signal = asked.signal;
+  outputs_.push_back(Record{EventKind::kStopRequested, -1, {{"reason", asked.reason},
+                                                            {"now", true}}});
+  kill(false);
+}
+
+void Lifecycle::kill(bool launcher_too) {
+  outputs_.push_back(KillAll{launcher_too});
+  if (!killed_) killed_at_ = now_;
+  killed_ = true;
+}
+
+void Lifecycle::handle(const Tick&) {
+  if (killed_) {
+    if (now_ - killed_at_ > kKillGrace) kill(true);
+    return;
+  }
+  if (failed_ && now_ - failed_at_ > kLauncherGrace) kill(false);
+  const double limit = hang_limit(hang_timeout_s_, step_times_, ranks_);
+  if (failed_ || now_ - progress_at_ <= limit) return;
+  const int rank = suspect(ranks_, now_);
+  std::string what = fmt::format("no progress for {:.0f} s", now_ - progress_at_);
+  if (rank >= 0)
+    what += fmt::format(" (step {}, {}, last collective {})", state(rank).step, state(rank).phase,
+                        state(rank).collective.empty() ? "none" : state(rank).collective);
+  outputs_.push_back(Record{EventKind::kHangSuspected, rank, {{"what", what}}});
+  fail({ExitCode::kHang, rank, 0, what, true});
+  kill(false);
+}
+
+// Only the first failure counts: the others follow from it. The launcher may still name its signal.
+void Lifecycle::fail(Failure failure) {
+  if (failed_ || killed_) return;
+  failed_ = true;
+  failed_at_ = now_;
+  failure_ = std::move(failure);
+}
+
+void Lifecycle::handle(const LauncherEnded& end) {
+  settle(end);
+  if (failed_ && failure_.rank >= 0)
+    outputs_.push_back(Record{EventKind::kRankLost, failure_.rank,
+                              {{"signal", failure_.signal}, {"what", failure_.what}}});
+  judge();
+  ended_ = true;
+}
+
+// What a rank said of itself stands; a rank that fell silent, or complained of another, may have died
+// of what the launcher saw. Once we kill, its report counts only for the rank that was gone before.
+bool Lifecycle::may_be_replaced_by(int rank) const {
+  if (failure_.code != ExitCode::kRankError) return false;
+  if (failure_.told) return rank != failure_.rank && !killed_;
+  return rank == failure_.rank || !killed_;
+}
+
+// Joins what was heard with what the launcher reports. A rank that was killed by a signal before we
+// killed anything is the cause, even when a peer was quicker to complain about it.
+void Lifecycle::settle(const LauncherEnded& end) {
+  const auto& report = end.report;
+  if (killed_ && !failed_) return;
+  const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
+  if (report.signal != 0 && may_replace) {
+    const bool memory = report.signal == SIGKILL && end.out_of_memory;
+    failure_ = {memory ? ExitCode::kOutOfMemory : ExitCode::kRankSignal, report.rank,
+                report.signal, fmt::format("killed by signal {} ({})", report.signal,
+                                           strsignal(report.signal)), false};
+    if (memory) failure_.what += ", while the kernel ran out of memory";
+    failed_ = true;
+  } else if (report.code != 0 && may_replace && !failure_.told) {
+    failure_ = {code_of_exit(report.code), report.rank, 0,
+                fmt::format("exited with code {}", report.code), false};
+    failed_ = true;
+  } else if (!failed_ && (end.status.signal != 0 || end.status.code != 0)) {
+    failure_ = {end.status.signal != 0 ? ExitCode::kRankSignal : ExitCode::kEnvironment, -1,
+                end.status.signal, "", false};
+    failure_.what = end.status.signal != 0
+                        ? fmt::format("mpirun was killed by signal {}", end.status.signal)
+                        : fmt::format("mpirun ended with code {}", end.status.code);
+    failed_ = true;
+  }
+  const auto silent = std::ranges::find(ranks_, false, &RankState::said_goodbye);
+  if (failed_ || silent == ranks_.end()) return;
+  failed_ = true;
+  failure_ = {ExitCode::kRankError, static_cast<int>(silent - ranks_.begin()), 0,
+              "ended without finishing", false};
+}
+
+void Lifecycle::judge() {
+  if (killed_ && !failed_) {
+    verdict_.code = static_cast<ExitCode>(128 + stop_.signal);
+    verdict_.reason = fmt::format("stopped at once ({}), without a checkpoint", stop_.reason);
+  } else if (failed_) {
+    verdict_.code = failure_.code;
+    verdict_.rank = failure_.rank;
+    verdict_.signal = failure_.signal;
+    verdict_.reason = failure_.rank < 0 ? failure_.what
+                                        : fmt::format("rank {}: {}", failure_.rank, failure_.what);
+  } else if (worst_.code == ExitCode::kDone && (num_stops_ == 0 || next_shape_.empty())) {
+    verdict_.reason = next_shape_.empty() ? "finished" : "finished a shape";
+  } else {
+    verdict_.code = stop_.preempted ? ExitCode::kPreempted : ExitCode::kStopped;
+    verdict_.reason = fmt::format("stopped on request ({}), checkpoint written", stop_.reason);
+  }
+  if (verdict_.code != ExitCode::kDone) next_shape_.clear();
+  if (verdict_.step == 0)
+    for (const auto& rank : ranks_) verdict_.step = std::max(verdict_.step, rank.step);
+}
+
+}  // namespace ptrain::supervise

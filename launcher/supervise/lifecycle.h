@@ -1,0 +1,110 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/run/control.h"
+#include "core/run/event.h"
+#include "launcher/base/subprocess.h"
+#include "launcher/start/backend.h"
+#include "launcher/supervise/hang.h"
+
+namespace ptrain::supervise {
+
+// What happens to an attempt.
+struct RankSaid {
+  int rank = 0;
+  run::ControlMessage message;
+};
+struct RankGone {                  // its connection closed
+  int rank = 0;
+};
+struct LauncherEnded {             // and with it every rank
+  base::ExitStatus status;
+  start::LauncherReport report;
+  bool out_of_memory = false;      // the kernel's counter of such kills has risen
+};
+struct StopAsked {
+  std::string reason;
+  int signal = 0;
+  bool preempted = false;
+};
+struct Tick {};
+using Input = std::variant<RankSaid, RankGone, LauncherEnded, StopAsked, Tick>;
+
+// What the supervisor has to do about it.
+struct SendStop {
+  int rank = -1;                   // -1: every rank
+  run::Stop stop;
+};
+struct KillAll {
+  bool launcher_too = false;       // else only what is below it
+};
+struct Record {
+  run::EventKind kind = run::EventKind::kWarning;
+  int rank = -1;
+  nlohmann::json fields = nlohmann::json::object();
+};
+using Output = std::variant<SendStop, KillAll, Record>;
+
+// One attempt from its start to its verdict, as a pure state machine: `now` is the caller's clock in
+// seconds. It trusts what ranks said and how they ended, never the launcher's exit code alone.
+class Lifecycle {
+ public:
+  Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now);
+
+  std::vector<Output> on(double now, const Input& input);
+
+  bool ended() const { return ended_; }
+  const run::Verdict& verdict() const { return verdict_; }      // once ended
+  const std::string& next_shape() const { return next_shape_; } // of a shape that is finished
+  bool failing() const { return failed_; }
+
+ private:
+  struct Failure {
+    ExitCode code = ExitCode::kRankError;
+    int rank = -1;
+    int signal = 0;
+    std::string what;
+    bool told = false;             // by the rank itself
+  };
+
+  void handle(const RankSaid& said);
+  void handle(const RankGone& gone);
+  void handle(const LauncherEnded& end);
+  void handle(const StopAsked& asked);
+  void handle(const Tick&);
+  void hear(int rank, const run::Hello& hello);
+  void hear(int rank, const run::Heartbeat& beat);
+  void hear(int rank, const run::StepDone& done);
+  void hear(int rank, const run::EventMessage& event);
+  void hear(int rank, const run::Goodbye& goodbye);
+  void hear(int rank, const run::Stop& stop);
+  void fail(Failure failure);
+  void settle(const LauncherEnded& end);
+  void judge();
+  void kill(bool launcher_too);
+  bool may_be_replaced_by(int rank) const;
+  RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  std::vector<Output> outputs_;
+  std::vector<RankState> ranks_;
+  std::vector<double> step_times_;
+  run::Verdict verdict_;
+  std::string next_shape_;
+  run::Goodbye worst_;             // of the goodbyes without failure: stopped rather than done
+  StopAsked stop_;
+  Failure failure_;
+  double hang_timeout_s_;
+  double now_;
+  double progress_at_;
+  double failed_at_ = 0;
+  double killed_at_ = 0;
+  int num_stops_ = 0;
+  bool killed_ = false;
+  bool failed_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace ptrain::supervise

@@ -1,0 +1,97 @@
+#include "launcher/supervise/processes.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+namespace ptrain::supervise {
+
+namespace {
+
+// Parent of a process that is not a zombie; 0 otherwise.
+int parent_of(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const auto name_end = line.rfind(')');  // the name before it may hold anything
+  if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
+  if (line[name_end + 2] == 'Z') return 0;
+  int parent = 0;
+  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), parent);
+  return parent;
+}
+
+std::map<int, int> parents_of_all() {
+  std::map<int, int> parents;
+  DIR* folder = ::opendir("/proc");
+  if (folder == nullptr) return parents;
+  while (const dirent* entry = ::readdir(folder)) {
+    int pid = 0;
+    std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), pid);
+    if (pid > 0) parents[pid] = parent_of(pid);
+  }
+  ::closedir(folder);
+  return parents;
+}
+
+std::vector<int> descendants(int spare) {
+  const auto parents = parents_of_all();
+  std::vector<int> result;
+  for (const auto& [pid, direct] : parents) {
+    int parent = direct;
+    for (int depth = 0; depth < 64 && parent > 1 && parent != ::getpid(); ++depth) {
+      const auto next = parents.find(parent);
+      parent = next == parents.end() ? 0 : next->second;
+    }
+    if (parent == ::getpid() && pid != spare) result.push_back(pid);
+  }
+  return result;
+}
+
+// Takes away the zombies among our adopted children, but leaves `spare` to its owner.
+void reap(int spare) {
+  siginfo_t info{};
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+    if (info.si_pid == spare) return;
+    ::waitpid(info.si_pid, nullptr, WNOHANG);
+    info = {};
+  }
+}
+
+}  // namespace
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool kill_descendants(int spare, std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    const auto left = descendants(spare);
+    if (left.empty()) break;
+    if (std::chrono::steady_clock::now() > end) return false;
+    for (const int pid : left) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    reap(spare);
+  }
+  reap(spare);
+  return true;
+}
+
+std::int64_t out_of_memory_kills() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  std::int64_t value = 0;
+  while (file >> name >> value)
+    if (name == "oom_kill") return value;
+  return 0;
+}
+
+}  // namespace ptrain::supervise

@@ -1,0 +1,128 @@
+#include "launcher/supervise/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "launcher/base/file.h"
+
+namespace ptrain::supervise {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Status make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  if (errno == EEXIST)
+    return fail(ExitCode::kUsage, fmt::format("{} exists already", path),
+                "choose another --directory, or continue it with `ptrain resume`");
+  return fail(ExitCode::kEnvironment,
+              fmt::format("cannot create {}: {}", path, std::strerror(errno)),
+              "run where you may write, or give --directory");
+}
+
+// The number behind `prefix` in `name`, when nothing follows it.
+std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t value = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+std::vector<std::int64_t> numbered_folders(const std::string& path, std::string_view prefix) {
+  std::vector<std::int64_t> numbers;
+  std::error_code ignored;  // a folder that is not there holds none
+  for (const auto& entry : fs::directory_iterator(path, ignored))
+    if (const auto number = number_in(entry.path().filename().string(), prefix))
+      numbers.push_back(*number);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+int open_lock(const run::Directory& directory, int flags) {
+  return ::open(directory.lock().c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+}  // namespace
+
+Result<run::Directory> create_run(const std::string& path) {
+  const std::string root = absolute_path(path);
+  std::error_code error;
+  fs::create_directories(fs::path(root).parent_path(), error);
+  PTRAIN_CHECK(make_folder(root));
+  const run::Directory directory{root};
+  for (const auto& folder : {root + "/logs", directory.trace(), directory.checkpoints()})
+    PTRAIN_CHECK(make_folder(folder));
+  return directory;
+}
+
+Status create_attempt(const run::Directory& directory, int attempt) {
+  return make_folder(directory.attempt_folder(attempt));
+}
+
+Result<run::Directory> open_run(const std::string& path) {
+  const run::Directory directory{absolute_path(path)};
+  if (is_regular_file(directory.plan())) return directory;
+  return fail(ExitCode::kUsage, fmt::format("{} is not a run directory: it has no plan.json", path),
+              "`ptrain list` shows the runs");
+}
+
+int next_attempt(const run::Directory& directory) {
+  const auto attempts = numbered_folders(directory.root + "/logs", "attempt-");
+  return attempts.empty() ? 1 : static_cast<int>(attempts.back()) + 1;
+}
+
+std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory) {
+  return numbered_folders(directory.checkpoints(), "step-");
+}
+
+Result<RunLock> RunLock::take(const run::Directory& directory) {
+  const int file = open_lock(directory, O_RDWR | O_CREAT);
+  if (file < 0)
+    return fail(ExitCode::kEnvironment,
+                fmt::format("cannot open {}: {}", directory.lock(), std::strerror(errno)));
+  RunLock lock(file);
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0)
+    return fail(ExitCode::kUsage,
+                fmt::format("{} is in use by another ptrain (pid {})", directory.root,
+                            supervisor_of(directory)),
+                "wait for it, or end it with `ptrain stop`");
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(file, 0) != 0 ||
+      ::write(file, pid.data(), pid.size()) != static_cast<ssize_t>(pid.size()))
+    return fail(ExitCode::kEnvironment,
+                fmt::format("cannot write {}: {}", directory.lock(), std::strerror(errno)));
+  return lock;
+}
+
+RunLock::~RunLock() {
+  if (file_ >= 0) ::close(file_);
+}
+
+RunLock::RunLock(RunLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+
+int supervisor_of(const run::Directory& directory) {
+  const int file = open_lock(directory, O_RDONLY);
+  if (file < 0) return 0;
+  char text[16] = {};
+  int pid = 0;
+  if (::flock(file, LOCK_SH | LOCK_NB) != 0 && ::read(file, text, sizeof text - 1) > 0)
+    std::from_chars(text, text + std::strlen(text), pid);
+  ::close(file);
+  return pid;
+}
+
+}  // namespace ptrain::supervise

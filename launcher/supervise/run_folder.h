@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/run/directory.h"
+#include "core/base/result.h"
+
+namespace ptrain::supervise {
+
+// Makes the run directory and its folders, for the owner alone. One that exists already is refused.
+Result<run::Directory> create_run(const std::string& path);
+
+// The same for one attempt's folder of logs.
+Status create_attempt(const run::Directory& directory, int attempt);
+
+// An existing run directory; refused when it holds no plan.
+Result<run::Directory> open_run(const std::string& path);
+
+// The attempt that comes after all that have a folder; the first is 1.
+int next_attempt(const run::Directory& directory);
+
+// Steps of the published checkpoints by their folders' names, rising. Whether one is whole is known
+// only to the engine, which falls back to an older one.
+std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory);
+
+// Held while a supervisor works on a run; it ends with the process. Holds the supervisor's pid.
+class RunLock {
+ public:
+  static Result<RunLock> take(const run::Directory& directory);
+  ~RunLock();
+  RunLock(RunLock&& other) noexcept;
+  RunLock& operator=(RunLock&&) = delete;
+
+ private:
+  explicit RunLock(int file) : file_(file) {}
+  int file_ = -1;
+};
+
+// The pid of the supervisor that works on the run; 0: none.
+int supervisor_of(const run::Directory& directory);
+
+}  // namespace ptrain::supervise

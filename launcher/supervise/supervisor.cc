@@ -1,0 +1,131 @@
+#include "launcher/supervise/supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/base/file.h"
+#include "launcher/supervise/attempt.h"
+#include "launcher/supervise/policy.h"
+#include "launcher/supervise/processes.h"
+#include "launcher/supervise/report.h"
+#include "launcher/supervise/run_folder.h"
+
+namespace ptrain::supervise {
+
+namespace {
+
+std::int64_t total_steps(const run::Plan& plan) {
+  std::int64_t total = 0;
+  for (const auto& shape : plan.recipe.shapes) total += shape.steps;
+  return total;
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(const Setup& setup)
+      : setup_(setup), log_(setup.directory),
+        progress_(stderr, total_steps(setup.plan), setup.plan.recipe.log.every_steps) {}
+
+  Result<run::Verdict> run();
+
+ private:
+  Result<AttemptEnd> attempt(const std::string& shape);
+  Result<AttemptSetup> prepare(const run::ShapePlan& shape);
+  Result<Decision> judge(const AttemptEnd& end);
+  Status finish(const run::Verdict& verdict, const AttemptEnd& end);
+
+  std::int64_t newest_checkpoint() const {
+    const auto steps = checkpoint_steps(setup_.directory);
+    return steps.empty() ? -1 : steps.back();
+  }
+
+  const Setup& setup_;
+  EventLog log_;
+  Progress progress_;
+  StopSignals signals_;
+  int attempt_ = 0;
+  int num_restarts_ = 0;
+  std::int64_t checkpoint_before_ = -1;
+};
+
+Result<AttemptSetup> Supervisor::prepare(const run::ShapePlan& shape) {
+  AttemptSetup attempt{setup_.backend, {}, {}, setup_.directory,
+                       setup_.plan.recipe.failure.hang_timeout_s};
+  attempt.launch.worker = setup_.worker;
+  attempt.launch.num_ranks = shape.layout.num_ranks();
+  attempt.launch.threads = shape.threads;
+  attempt.request.run_directory = setup_.directory.root;
+  attempt.request.attempt = attempt_;
+  attempt.request.shape = shape.name;
+  if (checkpoint_before_ >= 0)
+    attempt.request.resume_from = setup_.directory.checkpoint(checkpoint_before_);
+  PTRAIN_CHECK(create_attempt(setup_.directory, attempt_));
+  PTRAIN_CHECK(run::write_plan(setup_.directory.attempt_plan(attempt_), setup_.plan));
+  return attempt;
+}
+
+Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
+  const auto& shapes = setup_.plan.shapes;
+  const auto found = std::ranges::find(shapes, shape, &run::ShapePlan::name);
+  if (found == shapes.end())
+    return fail(ExitCode::kUsage, fmt::format("the plan has no shape '{}'", shape));
+  attempt_ = next_attempt(setup_.directory);
+  log_.set_attempt(attempt_);
+  checkpoint_before_ = newest_checkpoint();
+  PTRAIN_TRY(const AttemptSetup prepared, prepare(*found));
+  PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
+                          {{"shape", shape}, {"num_ranks", prepared.launch.num_ranks},
+                           {"resume_from", prepared.request.resume_from}}));
+  return run_attempt(prepared, log_, progress_, signals_);
+}
+
+Result<Decision> Supervisor::judge(const AttemptEnd& end) {
+  const Decision decision =
+      decide({end.verdict, end.next_shape, num_restarts_, setup_.plan.recipe.failure.max_restarts,
+              checkpoint_before_, newest_checkpoint()});
+  PTRAIN_CHECK(log_.write(run::EventKind::kAttemptEnded, -1, run::to_json(end.verdict)));
+  PTRAIN_CHECK(log_.write(run::EventKind::kDecision, -1,
+                          {{"code", static_cast<int>(decision.code)}, {"next", decision.next}}));
+  return decision;
+}
+
+Status Supervisor::finish(const run::Verdict& verdict, const AttemptEnd& end) {
+  progress_.finish();
+  PTRAIN_CHECK(log_.write(verdict));
+  PTRAIN_CHECK(log_.write(run::EventKind::kRunEnded, -1,
+                          {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
+  for (const auto& line : final_lines(setup_.plan, setup_.directory, verdict, end.steps))
+    progress_.say(line);
+  return {};
+}
+
+Result<run::Verdict> Supervisor::run() {
+  adopt_orphans();
+  std::string shape = shape_after(setup_.plan, newest_checkpoint());
+  for (;;) {
+    PTRAIN_TRY(AttemptEnd end, attempt(shape));
+    PTRAIN_TRY(const Decision decision, judge(end));
+    run::Verdict verdict = end.verdict;
+    verdict.code = decision.code;
+    verdict.next = decision.next;
+    if (decision.action == Action::kFinish) {
+      PTRAIN_CHECK(finish(verdict, end));
+      return verdict;
+    }
+    if (decision.action == Action::kRestart) {
+      ++num_restarts_;
+      progress_.say(verdict_line(verdict));
+      shape = shape_after(setup_.plan, newest_checkpoint());
+    } else {
+      shape = end.next_shape;
+    }
+  }
+}
+
+}  // namespace
+
+Result<run::Verdict> supervise(const Setup& setup) { return Supervisor(setup).run(); }
+
+}  // namespace ptrain::supervise
