@@ -1,0 +1,95 @@
+#include "engine/state/init.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <rapidcheck/gtest.h>
+#include <vector>
+
+namespace ptrain::state {
+namespace {
+
+model::Architecture architecture() {
+  model::Architecture result;
+  result.config.num_hidden_layers = 8;   // residual projections are divided by 4
+  result.config.initializer_range = 0.5;
+  return result;
+}
+
+model::ParameterSpec parameter(const char* name, model::Init init = model::Init::kNormal) {
+  model::ParameterSpec result;
+  result.name = name;
+  result.shape = {std::int64_t{1} << 20, std::int64_t{1} << 20};
+  result.init = init;
+  return result;
+}
+
+template <class T>
+std::vector<T> values(const model::ParameterSpec& spec, std::uint64_t seed, std::int64_t begin,
+                      std::int64_t end) {
+  std::vector<T> result(static_cast<std::size_t>(end - begin), T(99));
+  const DType dtype = sizeof(T) == 8 ? DType::kFloat64 : DType::kFloat32;
+  initial_values(spec, architecture(), seed, begin, end,
+                 contiguous(result.data(), dtype, 1, end - begin));
+  return result;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& normals, double scale) {
+  ASSERT_EQ(got.size(), normals.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], scale * normals[i], 1e-14) << "element " << i;
+}
+
+// The numbers are those of tests/fixtures/state/make_initial_values.py.
+TEST(InitialValues, AreThoseOfAnIndependentReading) {
+  const auto embedding = parameter("model.embed_tokens.weight");
+  expect_near(values<double>(embedding, 1234, 0, 6),
+              {0.035718188834223764, 0.15833734940569216, -1.428344659334037, -0.4625435389282133,
+               0.97497128046712, 0.6229315698640638}, 0.5);
+  const std::int64_t far = (std::int64_t{1} << 34) + 1;   // its block needs both counter words
+  expect_near(values<double>(embedding, (std::uint64_t{1} << 63) + 5, far, far + 2),
+              {-0.9372707114458848, -0.2197771086926177}, 0.5);
+  const auto down = parameter("model.layers.0.mlp.down_proj.weight", model::Init::kResidualNormal);
+  expect_near(values<double>(down, 1234, 0, 2), {-0.6223529240691054, -0.8688219197620177},
+              0.5 / 4);
+}
+
+TEST(InitialValues, InSinglePrecisionAreThoseOfDoubleCast) {
+  const auto spec = parameter("w");
+  const auto exact = values<double>(spec, 7, 3, 1000);
+  const auto cast = values<float>(spec, 7, 3, 1000);
+  for (std::size_t i = 0; i < cast.size(); ++i) EXPECT_EQ(cast[i], static_cast<float>(exact[i]));
+}
+
+TEST(InitialValues, OfNormsAndBiasesAreConstant) {
+  EXPECT_EQ(values<float>(parameter("norm", model::Init::kOnes), 1, 2, 5),
+            (std::vector<float>{1, 1, 1}));
+  EXPECT_EQ(values<double>(parameter("bias", model::Init::kZeros), 1, 0, 2),
+            (std::vector<double>{0, 0}));
+}
+
+TEST(InitialValues, HaveTheMomentsOfANormalDistribution) {
+  const auto sample = values<double>(parameter("w"), 3, 0, 400000);
+  double sum = 0, squares = 0, fourths = 0;
+  for (const double x : sample) {
+    const double z = x / 0.5;
+    sum += z;
+    squares += z * z;
+    fourths += z * z * z * z;
+  }
+  const auto n = static_cast<double>(sample.size());
+  EXPECT_NEAR(sum / n, 0, 0.008);        // five standard errors
+  EXPECT_NEAR(squares / n, 1, 0.012);
+  EXPECT_NEAR(fourths / n, 3, 0.08);
+}
+
+RC_GTEST_PROP(InitialValues, OfARangeAreThoseOfTheWhole, ()) {
+  const auto begin = *rc::gen::inRange<std::int64_t>(0, 60);
+  const auto end = *rc::gen::inRange<std::int64_t>(begin, 61);
+  const auto whole = values<float>(parameter("w"), 11, 0, 60);
+  const std::vector<float> part(whole.begin() + begin, whole.begin() + end);
+  RC_ASSERT(values<float>(parameter("w"), 11, begin, end) == part);
+}
+
+}  // namespace
+}  // namespace ptrain::state
