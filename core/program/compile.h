@@ -23,6 +23,6 @@ struct CompileInput {
 // Layout in, the program of one rank out: schedule, then the passes in the order of
 // docs/architecture.md. Errors (kUsage): a layout that the engine cannot run.
 Result<Program> compile(const CompileInput& input, int rank);
-std::vector<Result<Program>> compile_world(const CompileInput& input);
+Result<std::vector<Program>> compile_world(const CompileInput& input);
 
 }  // namespace ptrain::program

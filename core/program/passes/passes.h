@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/passes/draft.h"
+#include "core/program/schedule.h"
+
+namespace ptrain::program {
+
+struct PassContext {
+  const model::Architecture& architecture;
+  const mesh::Layout& layout;
+};
+
+// The passes in their order. Each is pure; each relies on those before it and on no later one.
+
+// Cells to one FORWARD or BACKWARD a layer. `train`: forwards keep their stash.
+Draft lay_segments(std::span<const Cell> cells, bool train, const PassContext& context);
+
+// Full recomputation: blocks keep only their input and run again right before their backward.
+Draft add_recompute(Draft draft, const PassContext& context);
+
+// UNSHARD and RESHARD of each group around its uses, `prefetch` layers ahead (ZeRO 3), or once
+// around all uses of the step (ZeRO 1 and 2).
+Draft add_gathers(Draft draft, const PassContext& context);
+
+// REDUCE_GRAD of each group over shard, then dp: after each micro-batch where only the shard's
+// gradients outlive it (ZeRO 2 and 3), else once. Marks which backwards add to gradients that exist.
+Draft add_reduction(Draft draft, const PassContext& context);
+
+// GRAD_NORM and one OPTIMIZER a group.
+Draft add_optimizer(Draft draft, const PassContext& context);
+
+// The layer whose parameters an action reads, or none (-1): FORWARD, BACKWARD and RECOMPUTE.
+int layer_of(const Action& action);
+
+}  // namespace ptrain::program

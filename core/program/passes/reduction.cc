@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "core/program/passes/passes.h"
+
+namespace ptrain::program {
+namespace {
+
+class Reduction {
+ public:
+  Reduction(Draft draft, const PassContext& context)
+      : context_(context),
+        draft_(std::move(draft)),
+        out_(draft_.successor()),
+        written_(static_cast<std::size_t>(context.architecture.num_groups())) {}
+
+  Draft run() {
+    find_last_writes();
+    for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
+      Action& action = draft_.actions()[i];
+      const bool writes = action.kind == Kind::kBackward;
+      if (writes) prepare(action);
+      out_.keep(std::move(action));
+      if (writes) reduce_after(i);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct InFlight {
+    int id;
+    int group;
+  };
+
+  const mesh::Layout& layout() const { return context_.layout; }
+  bool each_micro_batch() const { return layout().shard > 1 && layout().zero >= 2; }
+  const std::vector<int>& groups_of(const Action& action) const {
+    return context_.architecture.layers[static_cast<std::size_t>(layer_of(action))].groups;
+  }
+
+  // Where the position of the last write before one reduction stands.
+  std::size_t slot(int group, int micro_batch) const {
+    const auto micro_batches = static_cast<std::size_t>(layout().num_micro_batches);
+    return each_micro_batch() ? static_cast<std::size_t>(group) * micro_batches +
+                                    static_cast<std::size_t>(micro_batch)
+                              : static_cast<std::size_t>(group);
+  }
+
+  void find_last_writes() {
+    last_write_.resize(slot(context_.architecture.num_groups(), 0));
+    for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
+      const Action& action = draft_.actions()[i];
+      if (action.kind != Kind::kBackward) continue;
+      for (int group : groups_of(action)) last_write_[slot(group, action.micro_batch)] = i;
+    }
+  }
+
+  // A group that a layer shares is first written by the layer that is not its owner, together with
+  // that layer's own group, so one mark serves all groups of an action.
+  void prepare(Action& backward) {
+    const auto own = static_cast<std::size_t>(layer_of(backward));
+    backward.attributes.emplace_back("accumulate", written_[own] ? "1" : "0");
+    for (int group : groups_of(backward)) written_[static_cast<std::size_t>(group)] = true;
+    if (each_micro_batch()) wait_for_buffers(backward);
+  }
+
+  // A reduction gives its whole buffer back when it is waited for. One may run beside a backward;
+  // the others are waited for before that takes a buffer of its own, which bounds the memory.
+  void wait_for_buffers(Action& backward) {
+    const std::vector<int>& groups = groups_of(backward);
+    const auto rewritten = [&](const InFlight& reduction) {
+      return std::find(groups.begin(), groups.end(), reduction.group) != groups.end();
+    };
+    while (in_flight_.size() > 1 || std::any_of(in_flight_.begin(), in_flight_.end(), rewritten)) {
+      backward.after.push_back(in_flight_.front().id);
+      in_flight_.erase(in_flight_.begin());
+    }
+  }
+
+  void reduce_after(std::size_t position) {
+    if (layout().num_data_ranks() == 1) return;
+    const int backward = out_.actions().back().id;
+    const int micro_batch = out_.actions().back().micro_batch;
+    for (int group : groups_of(out_.actions().back())) {
+      if (last_write_[slot(group, micro_batch)] != position) continue;
+      Action reduce;
+      reduce.lane = Lane::kReduce;
+      reduce.kind = Kind::kReduceGrad;
+      reduce.group = group;
+      if (each_micro_batch()) reduce.micro_batch = micro_batch;
+      reduce.after.push_back(backward);
+      const int id = out_.add(std::move(reduce));
+      if (!each_micro_batch()) continue;
+      in_flight_.push_back({id, group});
+      written_[static_cast<std::size_t>(group)] = false;
+    }
+  }
+
+  const PassContext& context_;
+  Draft draft_;
+  Draft out_;
+  std::vector<std::size_t> last_write_;
+  std::vector<bool> written_;  // by group: its whole gradients hold a sum already
+  std::vector<InFlight> in_flight_;
+};
+
+}  // namespace
+
+Draft add_reduction(Draft draft, const PassContext& context) {
+  return Reduction(std::move(draft), context).run();
+}
+
+}  // namespace ptrain::program
