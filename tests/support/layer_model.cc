@@ -32,8 +32,10 @@ LayerModel::LayerModel(model::Architecture architecture, std::int64_t gap)
   forget_gradients();
 }
 
+void LayerModel::restart_gradients() { written_.assign(parameters_.size(), false); }
+
 void LayerModel::forget_gradients() {
-  written_.assign(parameters_.size(), false);
+  restart_gradients();
   for (const Tensor& gradient : gradients_)
     dispatch(gradient.dtype, [&]<class T>(T) {
       std::fill_n(gradient.as<T>(), gradient.num_elements(), std::numeric_limits<T>::quiet_NaN());

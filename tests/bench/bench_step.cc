@@ -1,0 +1,127 @@
+// One full training step (forward, backward, AdamW) on one thread, timed as tokens per CPU second.
+// Run with OMP_NUM_THREADS=1. Arguments: layers hidden heads kv_heads ffn vocabulary rows sequence
+// steps.
+// The same shape in stock PyTorch is the peer: 4 256 8 4 768 256 16 128.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+#include <vector>
+
+#include "engine/optim/adamw.h"
+#include "tests/support/layer_model.h"
+
+namespace ptrain {
+namespace {
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Sizes {
+  std::int64_t layers, hidden, heads, kv_heads, ffn, vocabulary, rows, sequence, steps;
+};
+
+model::Architecture architecture_of(const Sizes& sizes) {
+  recipe::Model config;
+  config.num_hidden_layers = sizes.layers;
+  config.hidden_size = sizes.hidden;
+  config.num_attention_heads = sizes.heads;
+  config.num_key_value_heads = sizes.kv_heads;
+  config.intermediate_size = sizes.ffn;
+  config.vocab_size = sizes.vocabulary;
+  auto architecture = model::llama(config, DType::kFloat32);
+  if (!architecture) {
+    fmt::print(stderr, "{}\n", architecture.error().message);
+    std::exit(2);
+  }
+  return *architecture;
+}
+
+data::MicroBatch random_batch(const Sizes& sizes) {
+  data::MicroBatch batch;
+  batch.rows = sizes.rows;
+  batch.sequence = sizes.sequence;
+  std::mt19937 generator(1);
+  std::uniform_int_distribution token(0, static_cast<std::int32_t>(sizes.vocabulary - 1));
+  for (std::int64_t row = 0; row < sizes.rows; ++row) {
+    batch.documents.push_back({row * sizes.sequence, (row + 1) * sizes.sequence});
+    for (std::int64_t column = 0; column < sizes.sequence; ++column) {
+      batch.tokens.push_back(token(generator));
+      batch.targets.push_back(token(generator));
+      batch.positions.push_back(static_cast<std::int32_t>(column));
+    }
+  }
+  return batch;
+}
+
+void fill(test::LayerModel& model) {
+  std::mt19937 generator(2);
+  std::normal_distribution<float> normal(0.0f, 0.02f);
+  for (std::size_t i = 0; i < model.num_parameters(); ++i) {
+    const Tensor& tensor = model.parameter(i);
+    for (std::int64_t e = 0; e < tensor.num_elements(); ++e)
+      tensor.as<float>()[e] = tensor.rows == 1 ? 1.0f : normal(generator);
+  }
+}
+
+Tensor flat(const Tensor& tensor) {
+  return contiguous(tensor.data, tensor.dtype, 1, tensor.num_elements());
+}
+
+struct Moments {
+  std::vector<std::vector<float>> first, second;
+  explicit Moments(const test::LayerModel& model) {
+    for (std::size_t i = 0; i < model.num_parameters(); ++i) {
+      first.emplace_back(static_cast<std::size_t>(model.parameter(i).num_elements()));
+      second.push_back(first.back());
+    }
+  }
+};
+
+void optimize(const test::LayerModel& model, Moments& moments, std::int64_t step, double scale) {
+  for (std::size_t i = 0; i < model.num_parameters(); ++i) {
+    const std::int64_t size = model.parameter(i).num_elements();
+    optim::adamw({}, {.learning_rate = 1e-3, .step = step, .scale = scale},
+                 flat(model.parameter(i)), flat(model.gradient(i)),
+                 contiguous(moments.first[i].data(), DType::kFloat32, 1, size),
+                 contiguous(moments.second[i].data(), DType::kFloat32, 1, size));
+  }
+}
+
+void run(const Sizes& sizes) {
+  test::LayerModel model(architecture_of(sizes));
+  fill(model);
+  const data::MicroBatch batch = random_batch(sizes);
+  Moments moments(model);
+  const auto num_tokens = static_cast<double>(batch.num_tokens());
+  std::vector<double> seconds;
+  double loss = 0;
+  for (std::int64_t step = 1; step <= sizes.steps + 2; ++step) {   // two to warm up
+    const double begin = cpu_seconds();
+    model.restart_gradients();
+    loss = model.step(batch).loss / num_tokens;
+    optimize(model, moments, step, 1 / num_tokens);
+    if (step > 2) seconds.push_back(cpu_seconds() - begin);
+  }
+  std::ranges::sort(seconds);
+  const double median = seconds[seconds.size() / 2];
+  fmt::print(R"({{"tok_cpu_s": {:.0f}, "best": {:.0f}, "step_cpu_ms": {:.1f}, "loss": {:.6f}}})"
+             "\n",
+             num_tokens / median, num_tokens / seconds.front(), 1e3 * median, loss);
+}
+
+}  // namespace
+}  // namespace ptrain
+
+int main(int argc, char** argv) {
+  std::vector<std::int64_t> values{4, 256, 8, 4, 768, 256, 16, 128, 8};
+  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(argc) && i < values.size(); ++i)
+    values[i] = std::atoll(argv[i + 1]);
+  const auto* v = values.data();
+  ptrain::run({v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]});
+}
