@@ -1,0 +1,7 @@
+#include "engine/base/fault.h"
+
+namespace ptrain::fault {
+
+void point(const char*, int) {}
+
+}  // namespace ptrain::fault

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/hash.h"
+
+namespace ptrain::checkpoint {
+
+// A new file, hashed as it is written. Errors (a full disk above all) are EngineErrors (kUnusable) with path and
+// bytes needed.
+class OutFile {
+ public:
+  // `bytes_needed`: what will be written, about; for the message only.
+  OutFile(std::string path, std::int64_t bytes_needed);
+  ~OutFile();
+  OutFile(const OutFile&) = delete;
+  OutFile& operator=(const OutFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  // On disk when it returns.
+  void finish();
+
+  std::int64_t size() const { return size_; }
+  std::uint64_t hash() const { return hasher_.digest(); }
+
+ private:
+  std::string path_;
+  std::int64_t bytes_needed_;
+  int descriptor_;
+  std::int64_t size_ = 0;
+  Hasher64 hasher_;
+};
+
+class InFile {
+ public:
+  explicit InFile(std::string path);
+  ~InFile();
+  InFile(InFile&& other) noexcept;
+  InFile& operator=(InFile&&) = delete;
+
+  std::int64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+  // Exactly these bytes, or an EngineError.
+  void read(std::int64_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+  std::int64_t size_ = 0;
+};
+
+std::string read_file(const std::string& path);
+// The hash of a whole file, read in pieces.
+std::uint64_t hash_of_file(const InFile& file);
+// Makes the names in a folder durable.
+void sync_folder(const std::string& folder);
+
+}  // namespace ptrain::checkpoint

@@ -1,0 +1,205 @@
+#include "engine/checkpoint/fill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/engine_error.h"
+#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/folder.h"
+
+namespace ptrain::checkpoint {
+
+namespace {
+
+constexpr std::size_t kMaxOpenFiles = 128;
+constexpr std::int64_t kMaxGap = 16 << 10;     // bytes read in vain rather than with a second call
+constexpr std::int64_t kMaxSpan = 8 << 20;     // bytes of one read into a buffer
+
+[[noreturn]] void refuse(const std::string& key, std::string_view why) {
+  throw EngineError(ExitCode::kUnusable, fmt::format("'{}' in the checkpoint: {}", key, why));
+}
+
+// A chunk's archive: what its tensor is and where its elements start.
+struct Source {
+  std::string file;
+  dcp::StoredTensor stored;
+  std::int64_t data;               // offset in the file
+  std::int64_t element;            // bytes
+};
+
+Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
+                  OpenFiles& files) {
+  const InFile& file = files.get(chunk.location.file);
+  const StoredItem item(file, chunk.location, key);
+  auto stored = dcp::read_tensor(item.pickle());
+  if (!stored) refuse(key, stored.error().message);
+  if (!convertible(stored->dtype, wanted))
+    refuse(key, fmt::format("its elements are {}, which cannot be loaded as {}", stored->dtype,
+                            name_of(wanted)));
+  if (stored->sizes != chunk.box.sizes) refuse(key, "a chunk has another size than .metadata says");
+  const StoredItem::Place place = item.place(stored->record);
+  const std::int64_t element = dcp::size_of_stored(stored->dtype);
+  std::int64_t last = stored->offset;   // the farthest element; never below what the sums below reach
+  for (std::size_t d = 0; d < stored->sizes.size(); ++d) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(stored->sizes[d] - 1, stored->strides[d], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      refuse(key, "its strides are absurd");
+  }
+  if (last >= place.bytes / element) refuse(key, "a chunk has fewer elements than its shape needs");
+  return {chunk.location.file, std::move(*stored), place.offset, element};
+}
+
+// Whether the flat span of a box meets the run: the cheap test before a chunk is opened.
+bool touches(const TensorItem& item, const dcp::Box& box) {
+  const auto strides = dcp::row_major_strides(item.shape);
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    first += box.offsets[d] * strides[d];
+    last += (box.offsets[d] + box.sizes[d] - 1) * strides[d];
+  }
+  return first < item.end && last >= item.begin;
+}
+
+class Filler {
+ public:
+  Filler(const TensorItem& item, OpenFiles& files)
+      : item_(item), files_(files), bytes_(size_of(item.dtype)), to_(static_cast<std::byte*>(item.data)) {}
+
+  // Reads the copies of one chunk; `use` gets converted elements and their place in the run.
+  template <class Use>
+  void read(const Source& source, std::vector<dcp::Copy> copies, Use&& use) {
+    std::sort(copies.begin(), copies.end(),
+              [](const auto& a, const auto& b) { return a.source < b.source; });
+    const InFile& file = files_.get(source.file);
+    for (std::size_t i = 0; i < copies.size();) {
+      const std::size_t end = end_of_span(source, copies, i);
+      const std::int64_t from = copies[i].source;
+      const std::int64_t count = copies[end - 1].source + copies[end - 1].count - from;
+      buffer_.resize(static_cast<std::size_t>(count * source.element));
+      file.read(source.data + from * source.element, buffer_);
+      for (; i < end; ++i) {
+        const auto part = std::span(buffer_).subspan(
+            static_cast<std::size_t>((copies[i].source - from) * source.element),
+            static_cast<std::size_t>(copies[i].count * source.element));
+        use(part, copies[i]);
+      }
+    }
+  }
+
+  void store(const Source& source, const std::vector<dcp::Copy>& copies) {
+    const InFile& file = files_.get(source.file);
+    std::vector<dcp::Copy> buffered;
+    for (const dcp::Copy& copy : copies) {
+      const bool direct = source.stored.dtype == name_of(item_.dtype) &&
+                          copy.count * source.element >= kMaxGap;
+      if (direct)
+        file.read(source.data + copy.source * source.element,
+                          {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
+      else
+        split(copy, buffered);
+    }
+    read(source, std::move(buffered), [&](std::span<const std::byte> from, const dcp::Copy& copy) {
+      convert(from, source.stored.dtype, to_ + copy.target * bytes_, item_.dtype);
+    });
+  }
+
+  void compare(const Source& source, const std::vector<dcp::Copy>& copies) {
+    std::vector<dcp::Copy> buffered;
+    for (const dcp::Copy& copy : copies) split(copy, buffered);
+    std::vector<std::byte> converted;
+    read(source, std::move(buffered), [&](std::span<const std::byte> from, const dcp::Copy& copy) {
+      converted.resize(static_cast<std::size_t>(copy.count * bytes_));
+      convert(from, source.stored.dtype, converted.data(), item_.dtype);
+      if (std::memcmp(converted.data(), to_ + copy.target * bytes_, converted.size()) != 0)
+        refuse(item_.key, fmt::format("element {} is stored twice with different values",
+                                      item_.begin + copy.target));
+    });
+  }
+
+ private:
+  // Pieces that fit the buffer.
+  static void split(dcp::Copy copy, std::vector<dcp::Copy>& pieces) {
+    constexpr std::int64_t kMost = kMaxSpan / 8;
+    for (; copy.count > kMost; copy.count -= kMost) {
+      pieces.push_back({copy.source, copy.target, kMost});
+      copy.source += kMost;
+      copy.target += kMost;
+    }
+    pieces.push_back(copy);
+  }
+
+  static std::size_t end_of_span(const Source& source, const std::vector<dcp::Copy>& copies,
+                                 std::size_t begin) {
+    std::size_t end = begin + 1;
+    for (; end < copies.size(); ++end) {
+      const std::int64_t gap = copies[end].source - copies[end - 1].source - copies[end - 1].count;
+      const std::int64_t span = copies[end].source + copies[end].count - copies[begin].source;
+      if (gap < 0 || gap * source.element > kMaxGap || span * source.element > kMaxSpan) break;
+    }
+    return end;
+  }
+
+  const TensorItem& item_;
+  OpenFiles& files_;
+  std::int64_t bytes_;             // of one element of the run
+  std::byte* to_;
+  std::vector<std::byte> buffer_;
+};
+
+struct Planned { std::size_t source; dcp::Copy copy; };
+
+// Divides the copies into those that fill each element once, and those that come to elements already filled.
+struct Parts { std::vector<std::vector<dcp::Copy>> stores, compares; };
+Parts divide(const TensorItem& item, std::vector<Planned> plan, std::size_t num_sources) {
+  std::sort(plan.begin(), plan.end(), [](const Planned& a, const Planned& b) {
+    return a.copy.target < b.copy.target;
+  });
+  Parts parts{std::vector<std::vector<dcp::Copy>>(num_sources),
+              std::vector<std::vector<dcp::Copy>>(num_sources)};
+  std::int64_t covered = 0;
+  const auto missing = [&](std::int64_t end) {
+    refuse(item.key, fmt::format("elements {} to {} are in no file", item.begin + covered,
+                                 item.begin + end));
+  };
+  for (auto& [source, copy] : plan) {
+    if (copy.target > covered) missing(copy.target);
+    const std::int64_t again = std::min(copy.count, covered - copy.target);
+    if (again > 0) parts.compares[source].push_back({copy.source, copy.target, again});
+    if (again == copy.count) continue;
+    parts.stores[source].push_back({copy.source + again, copy.target + again, copy.count - again});
+    covered = copy.target + copy.count;
+  }
+  if (covered != item.end - item.begin) missing(item.end - item.begin);
+  return parts;
+}
+
+}  // namespace
+
+const InFile& OpenFiles::get(const std::string& relative) {
+  const auto found = files_.find(relative);
+  if (found != files_.end()) return found->second;
+  if (files_.size() >= kMaxOpenFiles) files_.clear();
+  return files_.emplace(relative, InFile(path_in(folder_, relative))).first->second;
+}
+
+void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files) {
+  std::vector<Source> sources;
+  std::vector<Planned> plan;
+  for (const dcp::Chunk& chunk : entry.chunks) {
+    if (!touches(item, chunk.box)) continue;
+    sources.push_back(open_chunk(item.key, chunk, item.dtype, files));
+    for (const dcp::Copy& copy : dcp::overlap(item.shape, {item.begin, item.end},
+                                              chunk.box.offsets, sources.back().stored))
+      plan.push_back({sources.size() - 1, copy});
+  }
+  const Parts parts = divide(item, std::move(plan), sources.size());
+  Filler filler(item, files);
+  for (std::size_t i = 0; i < sources.size(); ++i) filler.store(sources[i], parts.stores[i]);
+  for (std::size_t i = 0; i < sources.size(); ++i) filler.compare(sources[i], parts.compares[i]);
+}
+
+}  // namespace ptrain::checkpoint

@@ -1,0 +1,140 @@
+#include "engine/checkpoint/folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/engine_error.h"
+#include "engine/checkpoint/file.h"
+#include "engine/checkpoint/rank_file.h"
+#include "engine/checkpoint/stored_item.h"
+
+namespace ptrain::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& message, const std::string& hint = "") {
+  throw EngineError(ExitCode::kUnusable, message, hint);
+}
+
+void each_item(const dcp::Metadata& metadata,
+               const std::function<void(const std::string&, const dcp::Location&)>& use) {
+  for (const auto& [key, entry] : metadata.tensors)
+    for (const dcp::Chunk& chunk : entry.chunks) use(key, chunk.location);
+  for (const auto& [key, location] : metadata.values) use(key, location);
+}
+
+std::int64_t size_or_missing(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? -1 : static_cast<std::int64_t>(size);
+}
+
+// file -> the bytes it must have: exactly (manifest) or at least (ends of the items).
+std::map<std::string, std::int64_t> needed_sizes(const dcp::Metadata& metadata) {
+  std::map<std::string, std::int64_t> needed;
+  each_item(metadata, [&](const std::string&, const dcp::Location& location) {
+    std::int64_t& bytes = needed[location.file];
+    bytes = std::max(bytes, location.offset + location.length);
+  });
+  return needed;
+}
+
+std::string size_problem(const std::string& path, std::int64_t expected, bool exact) {
+  const std::int64_t found = size_or_missing(path);
+  if (found < 0) return fmt::format("{} is missing", path);
+  if (found < expected || (exact && found != expected))
+    return fmt::format("{} has {} bytes instead of {}", path, found, expected);
+  return {};
+}
+
+}  // namespace
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  if (!fs::exists(path)) return {};
+  const Json json = Json::parse(read_file(path), nullptr, false);
+  try {
+    Manifest manifest;
+    for (const auto& [name, file] : json.at("files").items())
+      manifest[name] = {file.at("bytes"), file.at("xxh3")};
+    return manifest;
+  } catch (const Json::exception&) {
+    refuse(path + " is damaged: it does not list the files of a checkpoint");
+  }
+}
+
+dcp::Metadata read_folder_metadata(const std::string& folder) {
+  const std::string path = folder + "/.metadata";
+  if (!fs::exists(path))
+    refuse(folder + " is not a checkpoint: it has no .metadata",
+           "give a folder that ptrain or torch.distributed.checkpoint wrote to its end");
+  const std::string bytes = read_file(path);
+  auto metadata = dcp::read_metadata(std::as_bytes(std::span(bytes)));
+  if (!metadata) refuse(path + ": " + metadata.error().message, metadata.error().hint);
+  return std::move(*metadata);
+}
+
+std::string path_in(const std::string& folder, const std::string& relative) {
+  const fs::path path = fs::path(folder) / relative;
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) refuse(fmt::format("{} is missing", path.string()));
+  const fs::path inside = real.lexically_relative(fs::canonical(folder));
+  if (!dcp::is_confined(relative) || !dcp::is_confined(inside.string()))
+    refuse(fmt::format("{} leads out of the checkpoint", path.string()));
+  return path;
+}
+
+void check_sizes(const std::string& folder, const Manifest& manifest,
+                 const dcp::Metadata& metadata) {
+  std::string problems;
+  const auto add = [&](const std::string& problem) {
+    if (!problem.empty()) problems.append(problems.empty() ? "" : "\n").append(problem);
+  };
+  for (const auto& [name, bytes] : needed_sizes(metadata)) {
+    if (!manifest.empty() && !manifest.contains(name))
+      add(fmt::format("{}/{} is not listed in {}", folder, name, kManifestName));
+    else if (!manifest.contains(name) || manifest.at(name).bytes < bytes)
+      add(size_problem(folder + "/" + name, bytes, false));
+  }
+  for (const auto& [name, file] : manifest)
+    add(size_problem(folder + "/" + name, file.bytes, true));
+  if (!problems.empty()) refuse(problems, "use an older checkpoint; this one is incomplete");
+}
+
+void check_content(const std::string& folder, const Manifest& manifest,
+                   const dcp::Metadata& metadata, Share share) {
+  std::size_t number = 0;
+  const auto mine = [&] { return number++ % share.of == share.part; };
+  for (const auto& [name, file] : manifest)
+    if (mine() && hash_text(hash_of_file(InFile(path_in(folder, name)))) != file.hash)
+      refuse(fmt::format("{}/{} is damaged: its checksum differs", folder, name),
+             "use an older checkpoint");
+  if (!manifest.empty()) return;
+  each_item(metadata, [&](const std::string& key, const dcp::Location& location) {
+    if (!mine()) return;
+    const InFile file(path_in(folder, location.file));
+    StoredItem(file, location, key).check();
+  });
+}
+
+Status verify(const std::string& folder) {
+  try {
+    const Manifest manifest = read_manifest(folder);
+    const dcp::Metadata metadata = read_folder_metadata(folder);
+    check_sizes(folder, manifest, metadata);
+    check_content(folder, manifest, metadata, {});
+    return {};
+  } catch (const EngineError& error) {
+    return tl::unexpected<Error>(error.error());
+  }
+}
+
+}  // namespace ptrain::checkpoint

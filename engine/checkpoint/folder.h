@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/dcp/metadata.h"
+
+namespace ptrain::checkpoint {
+
+constexpr const char* kManifestName = "ptrain.json";
+constexpr const char* kTemporaryPrefix = ".tmp-";
+
+// ptrain.json: size and checksum of every other file.
+struct ListedFile { std::int64_t bytes = 0; std::string hash; };
+using Manifest = std::map<std::string, ListedFile>;
+
+// Empty for a folder that ptrain did not write. EngineError (kUnusable) when it is damaged.
+Manifest read_manifest(const std::string& folder);
+dcp::Metadata read_folder_metadata(const std::string& folder);
+
+// The file of an item. EngineError when it leads out of the folder, by a symbolic link say.
+std::string path_in(const std::string& folder, const std::string& relative);
+
+// Checks sizes and that every item lies inside its file; EngineError lists all that is wrong.
+void check_sizes(const std::string& folder, const Manifest& manifest,
+                 const dcp::Metadata& metadata);
+// Reads every `of`-th file (or, in a folder without a manifest, every `of`-th item) from number `part` on and checks
+// its checksum.
+struct Share { std::size_t part = 0; std::size_t of = 1; };
+void check_content(const std::string& folder, const Manifest& manifest,
+                   const dcp::Metadata& metadata, Share share);
+
+// Both checks of the whole folder.
+Status verify(const std::string& folder);
+
+}  // namespace ptrain::checkpoint

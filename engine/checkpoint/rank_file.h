@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/dcp/metadata.h"
+#include "engine/checkpoint/item.h"
+
+namespace ptrain::checkpoint {
+
+// What one rank wrote: its file and the items in it. Gathered by rank 0.
+struct RankFile {
+  std::string name;                // __R_0.distcp; empty: the rank had nothing to write
+  std::int64_t bytes = 0;
+  std::string hash;
+  dcp::Metadata content;           // its part of `.metadata`
+};
+
+// The 64-bit XXH3 as 16 hexadecimal digits.
+std::string hash_text(std::uint64_t hash);
+
+// Writes the tensors of `items` (and, on rank 0, its values) into folder/__R_0.distcp, durably.
+RankFile write_rank_file(const std::string& folder, const Items& items, int rank);
+
+nlohmann::json to_json(const RankFile& file);
+RankFile rank_file_from_json(const nlohmann::json& json);
+
+}  // namespace ptrain::checkpoint

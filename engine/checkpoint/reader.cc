@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include "core/dcp/item.h"
+#include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
+#include "engine/checkpoint/agree.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/fill.h"
+#include "engine/checkpoint/folder.h"
+
+namespace ptrain::checkpoint {
+
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Why this item cannot come from the checkpoint; empty: it can, as far as `.metadata` tells.
+std::string tensor_problem(const TensorItem& item, const dcp::Metadata& metadata) {
+  const auto found = metadata.tensors.find(item.key);
+  if (found == metadata.tensors.end())
+    return fmt::format("'{}' is {}", item.key, metadata.values.contains(item.key)
+                                                   ? "stored as a plain value, not a tensor"
+                                                   : "missing");
+  const dcp::TensorEntry& entry = found->second;
+  if (entry.shape != item.shape)
+    return fmt::format("'{}' has the shape {} instead of {}", item.key, shape_text(entry.shape),
+                       shape_text(item.shape));
+  if (!convertible(entry.dtype, item.dtype))
+    return fmt::format("'{}' is {}, which cannot be loaded as {}", item.key, entry.dtype,
+                       name_of(item.dtype));
+  return {};
+}
+
+std::string value_problem(const ValueItem& item, const dcp::Metadata& metadata) {
+  if (metadata.values.contains(item.key)) return {};
+  return fmt::format("'{}' is {}", item.key, metadata.tensors.contains(item.key)
+                                                 ? "stored as a tensor, not a plain value"
+                                                 : "missing");
+}
+
+void check_wanted(const std::string& folder, const Items& items, const dcp::Metadata& metadata) {
+  std::string problems;
+  const auto add = [&](const std::string& problem) {
+    if (!problem.empty()) problems.append("\n  " + problem);
+  };
+  for (const TensorItem& item : items.tensors) add(tensor_problem(item, metadata));
+  for (const ValueItem& item : items.values) add(value_problem(item, metadata));
+  if (!problems.empty())
+    throw EngineError(ExitCode::kUnusable, folder + " does not fit this model:" + problems,
+                      "use the recipe that the checkpoint was made with");
+}
+
+ValueItem read_value(const std::string& key, const dcp::Location& location, OpenFiles& files) {
+  const StoredItem item(files.get(location.file), location, key);
+  auto value = dcp::read_value(item.pickle());
+  if (!value)
+    throw EngineError(ExitCode::kUnusable, fmt::format("'{}' in the checkpoint: {}", key,
+                                                       value.error().message));
+  return {key, std::move(*value)};
+}
+
+}  // namespace
+
+std::vector<ValueItem> load(const std::string& folder, const Items& items,
+                            comm::Communicator& world) {
+  dcp::Metadata metadata;
+  together(world, [&] {
+    fault::point("checkpoint.load", world.rank());
+    const Manifest manifest = read_manifest(folder);
+    metadata = read_folder_metadata(folder);
+    check_wanted(folder, items, metadata);
+    check_sizes(folder, manifest, metadata);
+    check_content(folder, manifest, metadata,
+                  {static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(world.size())});
+  });
+  std::vector<ValueItem> values;
+  together(world, [&] {
+    OpenFiles files(folder);
+    for (const TensorItem& item : items.tensors) fill(item, metadata.tensors.at(item.key), files);
+    for (const ValueItem& item : items.values)
+      values.push_back(read_value(item.key, metadata.values.at(item.key), files));
+  });
+  return values;
+}
+
+}  // namespace ptrain::checkpoint
