@@ -72,11 +72,12 @@ double seconds_of(const LayerWork& work, const CostContext& context) {
          context.placement.slowdown;
 }
 
-// Elements of all groups that this layout leaves on one rank.
-double local_elements(const CostContext& context) {
+// Elements that this layout leaves on one rank: of one group, or of all (-1).
+double local_elements(const CostContext& context, int group) {
   double elements = 0;
   for (const auto& buffer : context.buffers)
-    elements += static_cast<double>(buffer.total()) / std::max(1, buffer.num_ranks());
+    if (group < 0 || buffer.group == group)
+      elements += static_cast<double>(buffer.total()) / std::max(1, buffer.num_ranks());
   return elements;
 }
 
@@ -98,38 +99,38 @@ LayerWork forward_work(const CostContext& context, const LayerSpec& layer) {
   return work;
 }
 
-LayerWork backward_work(const CostContext& context, const LayerSpec& layer) {
+LayerWork backward_work(const CostContext& context, const LayerSpec& layer, bool accumulates) {
   const LayerWork forward = forward_work(context, layer);
   LayerWork work{2 * forward.matmul_flops, 2 * forward.attention_flops, 0};
-  // Weights are read once; their gradients are written, and read too when they add to earlier ones.
   const double weights = weight_elements(context, layer) * element_bytes(context);
-  const double gradient_touches = context.layout.num_micro_batches > 1 ? 2 : 1;
-  work.bytes =
-      activation_bytes(context, layer, kBackwardTouches) + weights * (1 + gradient_touches);
+  work.bytes = activation_bytes(context, layer, kBackwardTouches) + weights * (accumulates ? 3 : 2);
   return work;
 }
 
 double compute_seconds(const Action& action, const CostContext& context) {
   double seconds = kActionOverhead_s;
+  const bool accumulates = action.attribute("accumulate") == "1";
   const auto add_layers = [&](auto work_of) {
     for (int index = action.layer_first; index >= 0 && index <= action.layer_last; ++index)
-      seconds += seconds_of(
-          work_of(context, context.architecture.layers[static_cast<std::size_t>(index)]), context);
+      seconds += seconds_of(work_of(context.architecture.layers[static_cast<std::size_t>(index)]),
+                            context);
   };
   switch (action.kind) {
     case Kind::kForward:
     case Kind::kRecompute:
-      add_layers(forward_work);
+      add_layers([&](const LayerSpec& layer) { return forward_work(context, layer); });
       return seconds;
     case Kind::kBackward:
-      add_layers(backward_work);
+      add_layers(
+          [&](const LayerSpec& layer) { return backward_work(context, layer, accumulates); });
       return seconds;
     case Kind::kGradNorm:
-      return seconds + streaming_seconds(local_elements(context) * element_bytes(context), context);
-    case Kind::kOptimizer:
       return seconds +
-             streaming_seconds(kAdamTouches * local_elements(context) * element_bytes(context),
-                               context);
+             streaming_seconds(local_elements(context, -1) * element_bytes(context), context);
+    case Kind::kOptimizer:
+      return seconds + streaming_seconds(kAdamTouches * local_elements(context, action.group) *
+                                             element_bytes(context),
+                                         context);
     default:
       return 0;
   }

@@ -14,8 +14,10 @@ struct LayerWork {
 };
 
 LayerWork forward_work(const CostContext& context, const model::LayerSpec& layer);
-// Twice the FLOPs; gradients of activations and of weights are written as well.
-LayerWork backward_work(const CostContext& context, const model::LayerSpec& layer);
+// Twice the FLOPs; weights are read once, their gradients written, and read where they add to
+// earlier ones; so are the gradients of activations.
+LayerWork backward_work(const CostContext& context, const model::LayerSpec& layer,
+                        bool accumulates);
 
 // Seconds of an action that computes: FORWARD, RECOMPUTE, BACKWARD and the local part of GRAD_NORM
 // and OPTIMIZER. 0 for the others.

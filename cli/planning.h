@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+#include "launcher/plan/plan.h"
+#include "launcher/recipe/reader.h"
+
+namespace ptrain::cli {
+
+// From a recipe to its plan: the cluster (the file given, else the recipe's, else this machine with
+// the figures of a kept or fresh probe), then the search. Used by plan and run.
+Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
+                                     const std::string& cluster_file);
+
+}  // namespace ptrain::cli

@@ -1,0 +1,143 @@
+#include "launcher/plan/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "launcher/plan/explain.h"
+
+namespace ptrain::plan {
+
+namespace {
+
+using nlohmann::json;
+using program::MemoryClass;
+
+constexpr std::size_t kShownLayouts = 10;
+constexpr double kMib = 1024.0 * 1024.0;
+
+double mib(const Bytes& bytes) { return static_cast<double>(bytes.value) / kMib; }
+
+// Milliseconds below a second, seconds above.
+std::string duration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
+}
+
+// Columns of bytes: a class of its own where a planner can act on it, the rest together.
+constexpr MemoryClass kShownClasses[] = {MemoryClass::kParameters, MemoryClass::kGradients,
+                                         MemoryClass::kOptimizer, MemoryClass::kGather,
+                                         MemoryClass::kStash};
+
+std::string heading() {
+  return fmt::format("  {:<4}{:<34}{:>10}{:>11}{:>7}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}\n", "",
+                     "layout", "step", "tokens/s", "MFU", "MiB", "param", "grad", "optim", "gather",
+                     "stash", "other");
+}
+
+std::string row(std::size_t place, const Candidate& candidate) {
+  const run::Prediction& predicted = candidate.predicted;
+  const double total = static_cast<double>(total_bytes(candidate.bytes)) / kMib;
+  std::string text =
+      fmt::format("  {:<4}{:<34}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place, name_of(candidate.layout),
+                  duration(predicted.step_s), predicted.tokens_per_s, predicted.mfu * 100, total);
+  double other = total;
+  for (const MemoryClass shown : kShownClasses) {
+    const double value = mib(candidate.bytes[static_cast<std::size_t>(shown)]);
+    other -= value;
+    text += fmt::format("{:>7.1f}", value);
+  }
+  return text + fmt::format("{:>7.0f}\n", other);
+}
+
+std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std::size_t num_ranks,
+                       bool explain) {
+  const run::Prediction& predicted = shape.predicted;
+  std::string text = fmt::format(
+      "\nshape {}: {} on {} ranks of {} {}, {} a step (between {} and {})\n", shape.name,
+      name_of(shape.layout), num_ranks, shape.threads, shape.threads == 1 ? "thread" : "threads",
+      duration(predicted.step_s), duration(predicted.low_s), duration(predicted.high_s));
+  const std::size_t count = ranking.ranked.size();
+  const std::size_t shown = explain ? count : std::min(count, kShownLayouts);
+  text += heading();
+  for (std::size_t i = 0; i < shown; ++i) text += row(i + 1, ranking.ranked[i]);
+  if (shown < count) text += fmt::format("  ... and {} more (--explain)\n", count - shown);
+  if (!explain) return text;
+  if (const auto why = why_first(ranking); !why.empty()) text += fmt::format("  why: {}\n", why);
+  for (const auto& rejection : shape.rejected)
+    text += fmt::format("  out: {} x {} (nearest: {})\n", rejection.count, rejection.reason,
+                        rejection.nearest);
+  return text;
+}
+
+json layout_json(const mesh::Layout& layout) {
+  return {{"layout", name_of(layout)},
+          {"dp", layout.dp},
+          {"shard", layout.shard},
+          {"zero", layout.zero},
+          {"micro_batch", layout.micro_batch},
+          {"num_micro_batches", layout.num_micro_batches},
+          {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
+          {"prefetch", layout.prefetch}};
+}
+
+json candidate_json(const Candidate& candidate) {
+  const run::Prediction& predicted = candidate.predicted;
+  json out = layout_json(candidate.layout);
+  out["step_s"] = predicted.step_s;
+  out["low_s"] = predicted.low_s;
+  out["high_s"] = predicted.high_s;
+  out["tokens_per_s"] = predicted.tokens_per_s;
+  out["mfu"] = predicted.mfu;
+  out["bubble"] = predicted.bubble;
+  out["exposed_s"] = predicted.exposed_s;
+  for (std::size_t t = 0; t < kNumTerms; ++t)
+    out["terms_s"][std::string(to_string(static_cast<Term>(t)))] = candidate.terms_s[t];
+  for (std::size_t c = 0; c < program::kNumMemoryClasses; ++c)
+    out["bytes"][std::string(program::to_string(static_cast<MemoryClass>(c)))] =
+        candidate.bytes[c].value;
+  return out;
+}
+
+json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
+  json ranked = json::array();
+  for (const Candidate& candidate : ranking.ranked) ranked.push_back(candidate_json(candidate));
+  json rejected = json::array();
+  for (const auto& one : shape.rejected)
+    rejected.push_back({{"reason", one.reason}, {"count", one.count}, {"nearest", one.nearest}});
+  return {{"name", shape.name},
+          {"threads", shape.threads},
+          {"program_hash", shape.predicted.classes.front().program_hash},
+          {"why", why_first(ranking)},
+          {"ranked", std::move(ranked)},
+          {"rejected", std::move(rejected)}};
+}
+
+}  // namespace
+
+std::string to_text(const Planning& planning, bool explain) {
+  const run::Plan& plan = planning.plan;
+  std::string text = fmt::format("plan of {} on {}: {} ranks\n", plan.recipe.name, plan.cluster,
+                                 plan.ranks.size());
+  for (const auto& note : planning.notes) text += fmt::format("note: {}\n", note);
+  for (std::size_t s = 0; s < plan.shapes.size(); ++s)
+    text += shape_text(plan.shapes[s], planning.rankings[s], plan.ranks.size(), explain);
+  return text;
+}
+
+json to_json(const Planning& planning) {
+  const run::Plan& plan = planning.plan;
+  json shapes = json::array();
+  for (std::size_t s = 0; s < plan.shapes.size(); ++s)
+    shapes.push_back(shape_json(plan.shapes[s], planning.rankings[s]));
+  return {{"version", 1},
+          {"build", plan.build},
+          {"recipe", plan.recipe.name},
+          {"cluster", plan.cluster},
+          {"num_ranks", plan.ranks.size()},
+          {"peak_flops_per_rank", plan.peak_flops_per_rank},
+          {"notes", planning.notes},
+          {"shapes", std::move(shapes)}};
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "launcher/plan/enumerate.h"
+#include "launcher/plan/explain.h"
+
+namespace ptrain::plan {
+namespace {
+
+std::map<std::string, int> counts(const Enumeration& all) {
+  std::map<std::string, int> out;
+  for (const auto& one : all.rejected) out[one.reason] += 1;
+  return out;
+}
+
+TEST(Divisors, AreAllAndAscending) {
+  EXPECT_EQ(divisors(1), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(divisors(12), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 12}));
+  EXPECT_EQ(divisors(16), (std::vector<std::int64_t>{1, 2, 4, 8, 16}));
+}
+
+// One rank, 4 rows: micro-batches 1, 2, 4, each with and without recomputation.
+TEST(Enumerate, OneRank) {
+  const auto all = enumerate({1, 4, {}});
+  EXPECT_EQ(all.legal.size(), 6u);
+  EXPECT_TRUE(all.rejected.empty());
+}
+
+// Two ranks, 12 rows, so 6 a rank: 4 micro-batches x 2 recomputes = 8 for dp 2; for shard 2: zero 1
+// and 2 have 8 each, zero 3 has 8 for each of 3 prefetches: 8 + 8 + 24. cp 2, tp 2 and pp 2 are
+// out.
+TEST(Enumerate, TwoRanksByHand) {
+  const auto all = enumerate({2, 12, {}});
+  EXPECT_EQ(all.legal.size(), 8u + 8 + 8 + 24);
+  EXPECT_EQ(
+      counts(all),
+      (std::map<std::string, int>{{"cp, tp and pp above 1 are not available in this version", 3}}));
+}
+
+// 4 = dp x shard in 3 ways; 6 rows divide over 4 ranks in none of them. 2 of 4 ordered as 5 axes:
+// 15 mixes.
+TEST(Enumerate, RowsMustDivide) {
+  const auto all = enumerate({4, 6, {}});
+  EXPECT_TRUE(all.legal.empty());
+  EXPECT_EQ(counts(all), (std::map<std::string, int>{
+                             {"cp, tp and pp above 1 are not available in this version", 12},
+                             {"the rows of a step do not divide over the ranks", 3}}));
+  const auto few = enumerate({4, 3, {}});
+  EXPECT_EQ(counts(few)["more ranks than rows"], 3);
+}
+
+TEST(Enumerate, HonoursWhatTheRecipeFixes) {
+  recipe::Parallel fixed;
+  fixed.shard = 2;
+  fixed.zero = 3;
+  fixed.micro_batch = 3;
+  fixed.recompute = recipe::Recompute::kNone;
+  const auto all = enumerate({2, 12, fixed});
+  ASSERT_EQ(all.legal.size(), 3u);  // the three prefetches
+  for (const auto& layout : all.legal) {
+    EXPECT_EQ(layout.shard, 2);
+    EXPECT_EQ(layout.zero, 3);
+    EXPECT_EQ(layout.micro_batch, 3);
+    EXPECT_EQ(layout.num_micro_batches, 2);
+    EXPECT_EQ(layout.recompute, recipe::Recompute::kNone);
+  }
+  EXPECT_EQ(counts(all)["the recipe fixes another choice"], 48 - 3);
+}
+
+TEST(Enumerate, ZeroWithoutShardingIsNoOffence) {
+  recipe::Parallel fixed;
+  fixed.zero = 3;
+  EXPECT_EQ(enumerate({1, 4, fixed}).legal.size(), 6u);
+  fixed.shard = 1;
+  EXPECT_EQ(enumerate({2, 2, fixed}).legal.size(), 2u);
+  fixed.shard = 0;
+  for (const auto& layout : enumerate({2, 2, fixed}).legal) EXPECT_EQ(layout.shard, 2);
+}
+
+TEST(Summarize, CountsByReasonAndFindsTheNearest) {
+  std::vector<Rejected> rejected(3);
+  rejected[0] = {{}, "too large", "far", 9};
+  rejected[1] = {{}, "other", "once", 1};
+  rejected[2] = {{}, "too large", "near", 2};
+  const auto out = summarize(rejected);
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].reason, "too large");
+  EXPECT_EQ(out[0].count, 2);
+  EXPECT_EQ(out[0].nearest, "mb1x1: near");
+  EXPECT_EQ(out[1].count, 1);
+}
+
+RC_GTEST_PROP(EnumerateProperties, EveryLayoutOnceAndCorrect, ()) {
+  const int ranks = *rc::gen::inRange(1, 17);
+  const auto rows = *rc::gen::inRange<std::int64_t>(1, 65);
+  const auto all = enumerate({ranks, rows, {}});
+  std::set<std::string> names;
+  for (const auto& layout : all.legal) {
+    RC_ASSERT(layout.num_ranks() == ranks);
+    RC_ASSERT(layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks() == rows);
+    RC_ASSERT(names.insert(name_of(layout)).second);
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::plan

@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+
+#include "launcher/plan/explain.h"
+#include "launcher/plan/plan.h"
+
+namespace ptrain::plan {
+namespace {
+
+constexpr std::int64_t kGib = std::int64_t{1} << 30;
+
+recipe::Recipe small_recipe() {
+  recipe::Recipe recipe;
+  recipe.name = "small";
+  recipe.model.hidden_size = 64;
+  recipe.model.intermediate_size = 128;
+  recipe.model.num_hidden_layers = 2;
+  recipe.model.num_attention_heads = 4;
+  recipe.model.vocab_size = 320;
+  recipe::Shape shape;
+  shape.name = "short";
+  shape.sequence = 32;
+  shape.global_batch_tokens = 32 * 12;
+  shape.steps = 1;
+  recipe.shapes = {shape};
+  return recipe;
+}
+
+cluster::Cluster machine(int cores, std::int64_t memory = 8 * kGib, int nodes = 1) {
+  cluster::Cluster out{"machine", {}, cluster::default_figures(), cluster::default_link()};
+  out.nodes.assign(static_cast<std::size_t>(nodes), {"n", cores, memory});
+  out.figures.assumed = false;
+  return out;
+}
+
+PlanInput input_of(recipe::Recipe recipe, cluster::Cluster cluster) {
+  PlanInput input;
+  input.recipe = std::move(recipe);
+  input.cluster = std::move(cluster);
+  input.build = "build";
+  return input;
+}
+
+TEST(Pairs, AreCountedByHand) {
+  EXPECT_DOUBLE_EQ(pairs_per_token(4, {}), 2.5);             // (1 + 2 + 3 + 4) / 4
+  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{2, 5}}), 1.5);       // (1 + 2) / 2
+  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{6, 1}}), 13.0 / 6);  // pieces of 4 and 2: 10 + 3
+  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{4, 1}, {1, 2}}), 12.0 / 6);
+}
+
+TEST(Place, OneRankACoreWhereTheRowsDivide) {
+  std::vector<std::string> notes;
+  auto recipe = small_recipe();  // 12 rows
+  EXPECT_EQ(place_ranks(recipe, machine(4), notes)->num_ranks, 4);
+  EXPECT_TRUE(notes.empty());
+  const auto five = place_ranks(recipe, machine(5), notes);
+  EXPECT_EQ(five->num_ranks, 4);
+  EXPECT_EQ(five->threads, 1);
+  EXPECT_TRUE(five->overlaps);  // a core is spare
+  EXPECT_EQ(notes.size(), 1u);
+  const auto eleven = place_ranks(recipe, machine(11), notes);
+  EXPECT_EQ(eleven->num_ranks, 6);
+  recipe.cluster.ranks_per_node = 8;
+  const auto crowded = place_ranks(recipe, machine(2), notes);
+  EXPECT_EQ(crowded->num_ranks, 8);
+  EXPECT_EQ(crowded->slowdown, 4);
+}
+
+TEST(Place, FollowsTheRecipe) {
+  std::vector<std::string> notes;
+  auto recipe = small_recipe();
+  recipe.parallel.dp = 1;
+  recipe.parallel.shard = 2;
+  const auto placement = place_ranks(recipe, machine(8), notes);
+  EXPECT_EQ(placement->num_ranks, 2);
+  EXPECT_EQ(placement->threads, 4);
+  recipe.cluster.nodes = 3;
+  EXPECT_EQ(place_ranks(recipe, machine(8), notes).error().code, ExitCode::kUsage);
+  EXPECT_EQ(place_ranks(recipe, machine(8, kGib, 3), notes).error().code, ExitCode::kUsage);
+}
+
+TEST(Plan, IsCompleteAndFullySimulated) {
+  const auto input = input_of(small_recipe(), machine(2));
+  const auto planning = plan_recipe(input);
+  ASSERT_TRUE(planning) << planning.error().message;
+  const auto& plan = planning->plan;
+  EXPECT_EQ(plan.build, "build");
+  EXPECT_EQ(plan.ranks.size(), 2u);
+  EXPECT_EQ(plan.recipe.model.head_dim, 16);
+  ASSERT_EQ(plan.shapes.size(), 1u);
+  const auto& predicted = plan.shapes[0].predicted;
+  EXPECT_GT(predicted.step_s, 0);
+  EXPECT_LT(predicted.low_s, predicted.step_s);
+  EXPECT_GT(predicted.high_s, predicted.step_s);
+  EXPECT_DOUBLE_EQ(predicted.tokens_per_s, 384 / predicted.step_s);
+  EXPECT_GT(predicted.mfu, 0);
+  EXPECT_LT(predicted.mfu, 1);
+  ASSERT_EQ(predicted.classes.size(), 1u);
+  EXPECT_EQ(predicted.classes[0].count, 2);
+  EXPECT_FALSE(predicted.classes[0].program_hash.empty());
+  EXPECT_EQ(plan, plan_recipe(input)->plan);
+}
+
+// Two ranks, 12 rows: 48 layouts by hand (see the enumeration's test) and 3 that are not available.
+TEST(Plan, EveryLayoutIsRankedOrRejectedOnce) {
+  for (const std::int64_t memory : {8 * kGib, 416 * (kGib >> 10)}) {
+    auto recipe = small_recipe();
+    const Placement placement{2, 2, 1, 1.0, false};
+    const auto cluster = machine(2, memory);
+    const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
+    const auto ranking =
+        search({*architecture, recipe.shapes[0], recipe.parallel, cluster, placement, 16.5});
+    ASSERT_TRUE(ranking);
+    std::map<std::string, int> seen;
+    for (const auto& one : ranking->ranked) seen[name_of(one.layout)] += 1;
+    for (const auto& one : ranking->rejected) seen[name_of(one.layout)] += 1;
+    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), 51u);
+    EXPECT_EQ(seen.size(), 51u);  // so each name once
+  }
+}
+
+TEST(Plan, ALongerStepIsCarriedOnInAStraightLine) {
+  auto recipe = small_recipe();
+  const Placement placement{1, 1, 1, 1.0, false};
+  const auto cluster = machine(1);
+  const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
+  const SearchInput input{*architecture, recipe.shapes[0], recipe.parallel,
+                          cluster,       placement,        16.5};
+  mesh::Layout layout;
+  const auto step = [&](std::int64_t num_micro_batches) {
+    layout.num_micro_batches = num_micro_batches;
+    return evaluate(input, layout)->predicted.step_s;
+  };
+  // 3 and 4 are simulated whole, 12 is carried on; one more micro-batch always costs the same.
+  EXPECT_NEAR(step(12), step(4) + 8 * (step(4) - step(3)), 1e-9);
+  EXPECT_NEAR(step(4) - step(3), step(3) - step(2), 1e-9);
+}
+
+TEST(Plan, NothingFitsSaysWhatIsShort) {
+  const auto planning = plan_recipe(input_of(small_recipe(), machine(2, 300 << 20)));
+  ASSERT_FALSE(planning);
+  EXPECT_EQ(planning.error().code, ExitCode::kNothingFits);
+  EXPECT_NE(planning.error().message.find("short by"), std::string::npos)
+      << planning.error().message;
+  EXPECT_FALSE(planning.error().hint.empty());
+}
+
+TEST(Plan, RowsThatCannotBeSharedAreExplained) {
+  auto recipe = small_recipe();
+  recipe.cluster.ranks_per_node = 5;
+  const auto planning = plan_recipe(input_of(recipe, machine(8)));
+  ASSERT_FALSE(planning);
+  EXPECT_EQ(planning.error().code, ExitCode::kNothingFits);
+  EXPECT_NE(planning.error().hint.find("12 rows"), std::string::npos) << planning.error().hint;
+}
+
+TEST(Plan, LessMemoryNeverAddsLayouts) {
+  auto recipe = small_recipe();
+  std::size_t before = 1000;
+  for (const std::int64_t mib : {2048, 400, 396, 393, 390}) {
+    const auto planning = plan_recipe(input_of(recipe, machine(2, mib << 20)));
+    const std::size_t now = planning ? planning->rankings[0].ranked.size() : 0;
+    EXPECT_LE(now, before);
+    before = now;
+  }
+}
+
+TEST(Plan, AssumedFiguresAreSaid) {
+  auto cluster = machine(2);
+  cluster.figures.assumed = true;
+  const auto planning = plan_recipe(input_of(small_recipe(), cluster));
+  ASSERT_EQ(planning->notes.size(), 1u);
+  EXPECT_NE(planning->notes[0].find("assumed"), std::string::npos);
+}
+
+// Faster matmuls, memory or collectives never make any layout slower.
+RC_GTEST_PROP(PlanProperties, BetterMachinesAreNeverSlower, ()) {
+  const auto recipe = small_recipe();
+  auto slow = machine(4);
+  auto fast = slow;
+  const auto faster = [] { return 1.0 + *rc::gen::inRange(0, 100) / 10.0; };
+  fast.figures.matmul_float32 *= faster();
+  fast.figures.memory_bytes_per_s *= faster();
+  fast.figures.all_gather.bytes_per_s *= faster();
+  fast.figures.reduce_scatter.latency_s /= faster();
+  std::map<std::string, double> slow_steps;
+  const auto before = plan_recipe(input_of(recipe, slow));
+  const auto after = plan_recipe(input_of(recipe, fast));
+  for (const auto& one : before->rankings[0].ranked)
+    slow_steps[name_of(one.layout)] = one.predicted.step_s;
+  for (const auto& one : after->rankings[0].ranked)
+    RC_ASSERT(one.predicted.step_s <= slow_steps.at(name_of(one.layout)) * (1 + 1e-12));
+}
+
+}  // namespace
+}  // namespace ptrain::plan
