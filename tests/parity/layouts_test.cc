@@ -129,7 +129,7 @@ TEST_P(Layouts, RepeatBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& value) { return value.param.name; });
 
 TEST(Trajectory, InitialParametersDoNotDependOnTheLayout) {
   const auto one = train(one_rank(kCases[0], DType::kFloat32));
