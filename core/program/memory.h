@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/quantity.h"
@@ -35,25 +37,45 @@ struct MemoryContext {
   const model::Architecture& architecture;
   const mesh::Layout& layout;
   std::span<const mesh::BufferPlan> buffers;
-  std::int64_t sequence = 0;
+  std::int64_t sequence = 0;  // tokens of a row
 };
 
 // Held from start to end of training: master parameters, moments, gradients that live across
 // micro-batches.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
-// What one action takes and gives back. The rules:
-//   UNSHARD gG      + gather: the whole buffer of G, where shard > 1
-//   RESHARD gG      - the same
-//   FORWARD lL mM   + stash: the tensors of L that `keep` names (all | input | none)
-//   RECOMPUTE lL mM + stash: the tensors of L that are not its input
-//   BACKWARD lL mM  - stash of (L, M); + gradients of each group it writes that has no full buffer
-//   now REDUCE_GRAD gG  - gradients: the full buffer of G, where it does not live across
-//   micro-batches
-struct MemoryEffect {
-  MemoryClass memory_class;
-  Bytes taken;  // before the action runs
-  Bytes given;  // when it has finished
+// Follows a program action by action and counts what is held. The rules, with T tokens a micro-batch:
+//   UNSHARD gG      takes gather: the whole buffer of G, where shard > 1
+//   RESHARD gG      gives that back
+//   FORWARD lL mM   takes stash: the tensors of L that `keep` names (all | input | none), T rows
+//   RECOMPUTE lL mM takes stash: the tensors of L that are not its input
+//   BACKWARD lL mM  takes gradients: the whole buffer of each group it writes that has none now;
+//                   gives back the stash of (L, M)
+//   REDUCE_GRAD gG  gives the whole gradient buffer of G back, where only the shard's gradients
+//                   outlive a micro-batch; this happens when an action waits for it, or at the end
+// Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it.
+class MemoryMeter {
+ public:
+  explicit MemoryMeter(const MemoryContext& context);
+
+  // Call both for every action, in program order.
+  void begin(const Action& action);
+  void end(const Action& action);
+
+  const BytesByClass& live() const { return live_; }
+  const BytesByClass& peak() const { return peak_; }
+
+ private:
+  void take(MemoryClass memory_class, std::int64_t bytes);
+  void take_stash(const Action& action, bool inputs, bool others);
+  std::int64_t whole_bytes(int group) const;
+
+  const MemoryContext context_;
+  BytesByClass live_{};
+  BytesByClass peak_{};
+  std::map<std::pair<int, int>, std::int64_t> stashes_;  // by (layer, micro-batch)
+  std::vector<bool> has_gradients_;                      // by group: a transient whole buffer
+  std::map<int, int> reductions_;                        // id to group, until waited for
 };
 
 // Peak bytes of each class while the program runs once, persistent bytes included.

@@ -1,0 +1,122 @@
+#include "core/program/memory.h"
+
+#include <algorithm>
+
+namespace ptrain::program {
+namespace {
+
+bool gradients_are_transient(const mesh::Layout& layout) {
+  return layout.shard > 1 && layout.zero >= 2;
+}
+
+std::size_t index(MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }
+
+}  // namespace
+
+std::string_view to_string(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::kParameters: return "parameters";
+    case MemoryClass::kGradients: return "gradients";
+    case MemoryClass::kOptimizer: return "optimizer";
+    case MemoryClass::kGather: return "gather";
+    case MemoryClass::kStash: return "stash";
+    case MemoryClass::kTemporary: return "temporary";
+    case MemoryClass::kCommunication: return "communication";
+    case MemoryClass::kRuntime: return "runtime";
+  }
+  return "";
+}
+
+// Shards are equal, so the first stands for every rank's.
+BytesByClass persistent_bytes(const MemoryContext& context) {
+  std::int64_t shards = 0;
+  std::int64_t whole = 0;
+  for (const mesh::BufferPlan& buffer : context.buffers) {
+    shards += buffer.shard_sizes.front();
+    whole += buffer.total();
+  }
+  const std::int64_t gradients = gradients_are_transient(context.layout) ? shards : whole;
+  const std::int64_t element = size_of(context.architecture.dtype);
+  BytesByClass bytes{};
+  bytes[index(MemoryClass::kParameters)] = {shards * element};
+  bytes[index(MemoryClass::kOptimizer)] = {2 * shards * element};  // first and second moment
+  bytes[index(MemoryClass::kGradients)] = {gradients * element};
+  return bytes;
+}
+
+MemoryMeter::MemoryMeter(const MemoryContext& context)
+    : context_(context),
+      live_(persistent_bytes(context)),
+      peak_(live_),
+      has_gradients_(context.buffers.size()) {}
+
+void MemoryMeter::take(MemoryClass memory_class, std::int64_t bytes) {
+  Bytes& live = live_[index(memory_class)];
+  live += Bytes{bytes};
+  peak_[index(memory_class)] = std::max(peak_[index(memory_class)], live);
+}
+
+std::int64_t MemoryMeter::whole_bytes(int group) const {
+  return context_.buffers[static_cast<std::size_t>(group)].total() *
+         size_of(context_.architecture.dtype);
+}
+
+void MemoryMeter::take_stash(const Action& action, bool inputs, bool others) {
+  const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
+  const auto layer = static_cast<std::size_t>(action.layer_first);
+  std::int64_t bytes = 0;
+  for (const model::StashTensor& tensor : context_.architecture.layers[layer].stash) {
+    if (!(tensor.is_input ? inputs : others)) continue;
+    bytes += tokens * tensor.elements_per_token * size_of(tensor.dtype);
+  }
+  stashes_[{action.layer_first, action.micro_batch}] += bytes;
+  take(MemoryClass::kStash, bytes);
+}
+
+void MemoryMeter::begin(const Action& action) {
+  for (int id : action.after) {
+    const auto reduction = reductions_.find(id);
+    if (reduction == reductions_.end()) continue;
+    has_gradients_[static_cast<std::size_t>(reduction->second)] = false;
+    take(MemoryClass::kGradients, -whole_bytes(reduction->second));
+    reductions_.erase(reduction);
+  }
+  if (action.kind == Kind::kUnshard) take(MemoryClass::kGather, whole_bytes(action.group));
+  if (action.kind == Kind::kRecompute) take_stash(action, false, true);
+  if (action.kind == Kind::kForward) {
+    const std::string_view keep = action.attribute("keep");
+    if (keep != "none") take_stash(action, true, keep == "all");
+  }
+  if (action.kind == Kind::kBackward && gradients_are_transient(context_.layout)) {
+    const auto layer = static_cast<std::size_t>(action.layer_first);
+    for (int group : context_.architecture.layers[layer].groups) {
+      if (has_gradients_[static_cast<std::size_t>(group)]) continue;
+      has_gradients_[static_cast<std::size_t>(group)] = true;
+      take(MemoryClass::kGradients, whole_bytes(group));
+    }
+  }
+}
+
+void MemoryMeter::end(const Action& action) {
+  if (action.kind == Kind::kReshard) take(MemoryClass::kGather, -whole_bytes(action.group));
+  if (action.kind == Kind::kReduceGrad && gradients_are_transient(context_.layout)) {
+    reductions_[action.id] = action.group;
+  }
+  if (action.kind == Kind::kBackward) {
+    const auto stash = stashes_.find({action.layer_first, action.micro_batch});
+    if (stash == stashes_.end()) return;
+    take(MemoryClass::kStash, -stash->second);
+    stashes_.erase(stash);
+  }
+}
+
+BytesByClass peak_bytes(const Program& program, const MemoryContext& context) {
+  MemoryMeter meter(context);
+  for (const Action& action : program.actions) {
+    meter.begin(action);
+    meter.end(action);
+  }
+  return meter.peak();
+}
+
+}  // namespace ptrain::program
