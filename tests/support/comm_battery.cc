@@ -195,6 +195,20 @@ void order_of_waits(Communicator& world) {
   twin->close();
 }
 
+// Even ranks end one collective of two phases before they begin the next; odd ranks begin both and
+// wait for the second: its messages must not be taken for the first's late phase, which must go on.
+void late_phases(Communicator& world) {
+  std::vector<float> a = filled<float>(world.rank(), 9000), b = filled<float>(world.rank(), 12000);
+  auto first = world.all_reduce(bytes(a), DType::kFloat32, 9000, ReduceOp::kSum);
+  if (world.rank() % 2 == 0) first->wait();
+  world.all_reduce(bytes(b), DType::kFloat32, 12000, ReduceOp::kSum)->wait();
+  first->wait();
+  for (std::int64_t i = 0; i < 9000; ++i)
+    expect("first", i, a[z(i)], sum_by_hand<float>(world.size(), i));
+  for (std::int64_t i = 0; i < 12000; ++i)
+    expect("second", i, b[z(i)], sum_by_hand<float>(world.size(), i));
+}
+
 // Even and odd ranks, in reverse order; the last rank is left out.
 void split(Communicator& world) {
   const bool out = world.rank() == world.size() - 1;
@@ -250,6 +264,7 @@ constexpr CommCheck kBattery[] = {
     {"broadcast", broadcast},
     {"exchange", exchange},
     {"order_of_waits", order_of_waits},
+    {"late_phases", late_phases},
     {"split", split},
     {"window", window},
 };
