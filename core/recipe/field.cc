@@ -25,10 +25,11 @@ std::string plain(double value) {
 std::string range_text(const Field& field) {
   const Range& range = field.range;
   if (range.least == range.most) return plain(range.least);
-  const std::string low = range.open_least ? "above " + plain(range.least) : plain(range.least);
-  const std::string high = range.open_most ? "below " + plain(range.most) : plain(range.most);
-  const bool is_seed = range.most > 1e18;
-  return is_seed ? fmt::format("{} to 2^63 - 1", low) : fmt::format("{} to {}", low, high);
+  const std::string least = plain(range.least);
+  const std::string most = range.most > 1e18 ? "2^63 - 1" : plain(range.most);
+  if (!range.open_least && !range.open_most) return fmt::format("{} to {}", least, most);
+  return fmt::format("{} {}, {} {}", range.open_least ? "above" : "at least", least,
+                     range.open_most ? "below" : "at most", most);
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ std::vector<std::string> child_names(std::string_view path) {
   for (const Field& field : fields()) {
     std::string_view rest = field.path;
     if (!path.empty()) {
-      if (!rest.starts_with(path) || rest.size() == path.size() || rest[path.size()] != '.') continue;
+      if (!rest.starts_with(path) || rest.size() == path.size() || rest[path.size()] != '.')
+        continue;
       rest.remove_prefix(path.size() + 1);
     }
     const std::string name(rest.substr(0, rest.find_first_of(".[")));

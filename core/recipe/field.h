@@ -57,7 +57,8 @@ struct AutoSection {
   std::function<SectionState(const Recipe&, std::size_t)> get;
 };
 
-// A key that has a meaning in later versions: refused, unless its one value says what happens anyway.
+// A key that has a meaning in later versions: refused, unless its one value says what happens
+// anyway.
 struct Reserved {
   std::string path;
   std::string feature;

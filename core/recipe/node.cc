@@ -65,6 +65,10 @@ std::string shown(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     // Cut between characters: a byte 10xxxxxx continues one.
     if (i >= kLongest && (byte & 0xC0) != 0x80) return out + "...";
+    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
+                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (is_c1) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    if (is_c1) continue;
     out += byte < 0x20 || byte == 0x7F ? fmt::format("\\x{:02x}", byte) : std::string(1, text[i]);
   }
   return out;

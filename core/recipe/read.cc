@@ -21,7 +21,7 @@ std::string join_path(const std::string& path, std::string_view name) {
 std::string describe(const Node& node) {
   switch (node.kind) {
     case Kind::kNull: return "nothing";
-    case Kind::kSequence: return "a list";
+    case Kind::kSequence: return fmt::format("a list of {}", node.children.size());
     case Kind::kMapping: return "a mapping";
     default: return fmt::format("'{}'", shown(node.text));
   }
@@ -31,12 +31,13 @@ std::string describe(const Node& node) {
 // of the list that is being read.
 class Reader {
  public:
-  explicit Reader(const Node& root) : root_(root) {}
+  Reader(const Node& root, std::string_view incomplete) : root_(root), incomplete_(incomplete) {}
 
   Reading read() {
     read_mapping(root_, "");
     for (const Field& field : fields()) {
-      if (field.required) check_present(field);
+      const bool exempt = !incomplete_.empty() && field.path.starts_with(incomplete_);
+      if (field.required && !exempt) check_present(field);
     }
     return std::move(reading_);
   }
@@ -82,9 +83,10 @@ class Reader {
   void complain_unknown(const Node& child, const std::string& path,
                         const std::vector<std::string>& names) {
     const std::string near = nearest(child.key, names);
-    complain(child.key_place, path,
-             fmt::format("unknown key '{}'; allowed: {}{}", shown(child.key), fmt::join(names, ", "),
-                         near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    complain(
+        child.key_place, path,
+        fmt::format("unknown key '{}'; allowed: {}{}", shown(child.key), fmt::join(names, ", "),
+                    near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
   }
 
   void read_reserved(const Node& node, const Reserved& key) {
@@ -155,9 +157,9 @@ class Reader {
     const Node* node = &root_;
     std::size_t begin = 0;
     while (begin < path.size()) {
-      if (node->kind != Kind::kMapping && node->kind != Kind::kSequence) return;
       const std::size_t dot = std::min(path.find('.', begin), path.size());
       const Node* next = node->child(std::string_view(path).substr(begin, dot - begin));
+      if (next == nullptr && node->kind != Kind::kMapping) return;
       if (next == nullptr) break;
       node = next;
       begin = dot + 1;
@@ -168,12 +170,15 @@ class Reader {
   }
 
   const Node& root_;
+  const std::string_view incomplete_;
   Reading reading_;
   std::size_t entry_ = 0;
 };
 
 }  // namespace
 
-Reading read_document(const Node& root) { return Reader(root).read(); }
+Reading read_document(const Node& root, std::string_view incomplete) {
+  return Reader(root, incomplete).read();
+}
 
 }  // namespace ptrain::recipe

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/recipe/node.h"
@@ -13,6 +14,7 @@ struct Reading {
   std::vector<Violation> violations;
 };
 
-Reading read_document(const Node& root);
+// Nothing is reported as missing in the section `incomplete`, part of which could not be read.
+Reading read_document(const Node& root, std::string_view incomplete = "");
 
 }  // namespace ptrain::recipe

@@ -70,7 +70,7 @@ struct Shape {
   std::int64_t sequence = 0;             // tokens of a row
   std::int64_t global_batch_tokens = 0;  // rows x sequence of a step, all ranks
   std::int64_t steps = 0;
-  std::int64_t tokens = 0;                // what the recipe may give in place of steps; then steps follow
+  std::int64_t tokens = 0;  // what the recipe may give in place of steps; then steps follow
   std::optional<Parallel> parallel;  // in place of the general one
   bool operator==(const Shape&) const = default;
 };

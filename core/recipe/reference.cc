@@ -13,16 +13,16 @@ namespace {
 constexpr std::string_view kPreface = R"(# The recipe
 
 A recipe is one YAML file that says what to train. This page is made from the table of fields that
-also reads recipes: it is complete, and a key that is not here is refused. All faults of a recipe are
-reported together, each with its file, line and column.
+also reads recipes: it is complete, and a key that is not here is refused. All faults of a recipe
+are reported together, each with its file, line and column.
 
 - `ptrain ... a.b=value` changes a field on the command line: `shapes.0.steps=20` the first shape.
   The value is YAML.
-- Numbers are plain decimal numbers in the unit of the field: no suffixes (`4k`, `10s`), no quotes, no
-  leading zeros (`012`), no base 60 (`12:30`), no grouped digits. `1e-3` is a float.
+- Numbers are plain decimal numbers in the unit of the field: no suffixes (`4k`, `10s`), no quotes,
+  no leading zeros (`012`), no base 60 (`12:30`), no grouped digits. `1e-3` is a float.
 - Booleans are `true` and `false`; `yes`, `no`, `on` and `off` are not.
-- The file is UTF-8 without a byte order mark, at most 1 MiB, one document, indented with spaces, nested
-  at most 32 deep, without anchors, aliases and tags. No key may be given twice.
+- The file is UTF-8 without a byte order mark, at most 1 MiB, one document, indented with spaces,
+  nested at most 32 deep, without anchors, aliases and tags. No key may be given twice.
 - `[]` in a name stands for each entry of a list.
 )";
 
@@ -68,24 +68,28 @@ std::string heading(const std::string& section) {
   std::string text = section.empty() ? "\n## Top\n\n" : fmt::format("\n## {}\n\n", section);
   for (const List& list : lists()) {
     const bool here = list.path == section || list.path.starts_with(section + ".");
-    if (!section.empty() && here) text += fmt::format("`{}` is a list: {}\n\n", list.path, list.description);
+    if (!section.empty() && here)
+      text += fmt::format("`{}` is a list: {}\n\n", list.path, list.description);
   }
   for (const AutoSection& choice : auto_sections()) {
     if (section.empty() || !choice.path.starts_with(section)) continue;
-    text += fmt::format("`{}` may be the word `auto`: the planner chooses all of it.\n\n", choice.path);
+    text +=
+        fmt::format("`{}` may be the word `auto`: the planner chooses all of it.\n\n", choice.path);
   }
-  return text + "| field | type | unit | default | allowed | meaning |\n|---|---|---|---|---|---|\n";
+  return text +
+         "| field | type | unit | default | allowed | meaning |\n|---|---|---|---|---|---|\n";
 }
 
 std::string table_row(const Field& field) {
   const std::string allowed = allowed_values(field);
-  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.path, type_name(field), field.unit,
-                     default_text(field), allowed, field.description);
+  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.path, type_name(field),
+                     field.unit, default_text(field), allowed, field.description);
 }
 
 std::string unavailable() {
   std::string text =
-      "\n## Not in this version\n\nThese keys and values are known, and refused with a message; a value "
+      "\n## Not in this version\n\nThese keys and values are known, and refused with a message; a "
+      "value "
       "in the second column is accepted,\nbecause it says what happens anyway.\n\n"
       "| key | accepted | stands for |\n|---|---|---|\n";
   for (const Reserved& key : reserved_keys()) {

@@ -80,7 +80,8 @@ Reason not_decimal(const Field& field, std::string_view text, const Parts& parts
     return fmt::format("'{}' is not decimal; give {}", shown(text), wanted(field));
   }
   if (whole.empty() && parts.fraction.empty()) {
-    return fmt::format("'{}' is not {}; allowed: {}", shown(text), kind_of(field), allowed_values(field));
+    return fmt::format("'{}' is not {}; allowed: {}", shown(text), kind_of(field),
+                       allowed_values(field));
   }
   if (parts.rest.starts_with(':')) {
     return fmt::format("'{}' is ambiguous: YAML 1.1 reads it in base 60; give {}", shown(text),
@@ -94,9 +95,10 @@ Reason not_decimal(const Field& field, std::string_view text, const Parts& parts
                        shown(parts.rest), wanted(field));
   }
   if (whole.size() > 1 && whole.starts_with('0')) {
-    const std::size_t first = std::min(whole.find_first_not_of('0'), whole.size() - 1);
+    const std::size_t sign = text.find_first_of(kDigits);
+    const std::size_t first = sign + std::min(whole.find_first_not_of('0'), whole.size() - 1);
     return fmt::format("'{}' is ambiguous: YAML 1.1 reads a leading 0 as octal; write {}",
-                       shown(text), shown(whole.substr(first)));
+                       shown(text), shown(text.substr(first)));
   }
   return std::nullopt;
 }
@@ -109,8 +111,8 @@ bool in_range(const Range& range, double value) {
 
 tl::unexpected<std::string> out_of_range(const Field& field, std::string_view text) {
   const std::string unit = field.unit.empty() ? "" : " " + field.unit;
-  return tl::unexpected(fmt::format("{}{} is not allowed; allowed: {}", shown(text), unit,
-                                    allowed_values(field)));
+  return tl::unexpected(fmt::format("{} is out of range; allowed: {}{}", shown(text),
+                                    allowed_values(field), unit));
 }
 
 std::string_view without_plus(std::string_view text) {
@@ -137,8 +139,9 @@ Parsed parse_float(const Field& field, std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (result.ec == std::errc::result_out_of_range) {
-    return tl::unexpected(fmt::format("'{}' lies outside of what a 64-bit float can hold; allowed: {}",
-                                      shown(text), allowed_values(field)));
+    return tl::unexpected(
+        fmt::format("'{}' lies outside of what a 64-bit float can hold; allowed: {}", shown(text),
+                    allowed_values(field)));
   }
   if (result.ec != std::errc() || !in_range(field.range, value)) return out_of_range(field, text);
   return Value(value);
@@ -164,7 +167,8 @@ Parsed parse_number(const Field& field, const Node& scalar) {
 Parsed parse_boolean(const Node& scalar) {
   const std::string& text = scalar.text;
   if (scalar.quoted && (text == "true" || text == "false")) {
-    return tl::unexpected(fmt::format("the value is quoted, which makes it a text; write {}", text));
+    return tl::unexpected(
+        fmt::format("the value is quoted, which makes it a text; write {}", text));
   }
   if (text == "true" || text == "false") return Value(text == "true");
   if (is_yaml_boolean(text)) {
@@ -195,7 +199,8 @@ Parsed parse_text(const Field& field, const std::string& text) {
   const bool has_control = std::any_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
   });
-  if (has_control) return tl::unexpected<std::string>("line breaks and control characters are not allowed");
+  if (has_control)
+    return tl::unexpected<std::string>("line breaks and control characters are not allowed");
   if (text.size() > kLongest) return tl::unexpected(fmt::format("longer than {} bytes", kLongest));
   if (field.required && text.empty()) return tl::unexpected<std::string>("may not be empty");
   return Value(text);

@@ -130,15 +130,16 @@ void add_model_sizes(std::vector<Field>& all) {
 }
 
 void add_model(std::vector<Field>& all) {
-  append(
-      all,
-      row({.path = "model.file",
-           .description = "YAML file with the fields of `model`, beside the recipe or in "
-                          "configs/models; fields given here win over the file's."},
-          in_model, &Model::file),
-      row({.path = "model.family", .choices = {"llama"}, .unavailable = {"qwen3", "mixtral", "gpt2"},
-           .description = "Architecture."},
-          in_model, &Model::family));
+  append(all,
+         row({.path = "model.file",
+              .description = "YAML file with the fields of `model`, beside the recipe or in "
+                             "configs/models; fields given here win over the file's."},
+             in_model, &Model::file),
+         row({.path = "model.family",
+              .choices = {"llama"},
+              .unavailable = {"qwen3", "mixtral", "gpt2"},
+              .description = "Architecture."},
+             in_model, &Model::family));
   add_model_sizes(all);
   append(
       all,

@@ -17,7 +17,9 @@ bool is_safe_name(const std::string& name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
-  const auto is_safe = [&](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
+  const auto is_safe = [&](char c) {
+    return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
+  };
   return !name.empty() && name.size() <= kLongest && is_alphanumeric(name[0]) &&
          std::all_of(name.begin(), name.end(), is_safe);
 }
@@ -93,10 +95,24 @@ void check_length(const Shape& shape, std::size_t i, Breaches& out) {
   if (shape.sequence == 0 || shape.global_batch_tokens % shape.sequence == 0) return;
   const std::int64_t below = shape.global_batch_tokens / shape.sequence * shape.sequence;
   const std::int64_t above = below + shape.sequence;
-  const std::string near = below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
+  const std::string near =
+      below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
   out.push_back({{shape_path(i, "global_batch_tokens"), shape_path(i, "sequence")},
                  fmt::format("{} is not a multiple of sequence ({}); nearest: {}",
                              shape.global_batch_tokens, shape.sequence, near)});
+}
+
+// Keeps all later sums of tokens and steps within 64 bits.
+void check_size(const Shape& shape, std::size_t i, Breaches& out) {
+  constexpr double kMostSteps = 1e9;
+  constexpr double kMostTokens = 1e15;
+  const auto steps = static_cast<double>(steps_of(shape));
+  const double tokens = steps * static_cast<double>(shape.global_batch_tokens);
+  if (steps <= kMostSteps && tokens <= kMostTokens) return;
+  out.push_back({{shape_path(i, shape.steps > 0 ? "steps" : "tokens"),
+                  shape_path(i, "global_batch_tokens")},
+                 fmt::format("{:.3g} steps with {:.3g} tokens in all; at most {:.0e} and {:.0e}",
+                             steps, tokens, kMostSteps, kMostTokens)});
 }
 
 void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
@@ -104,10 +120,16 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
   const Parallel& parallel = shape.parallel ? *shape.parallel : recipe.parallel;
   const std::string prefix = shape.parallel ? shape_path(i, "parallel.") : "parallel.";
   const int ranks = recipe.cluster.ranks_per_node;
-  if (ranks > 0 && parallel.dp > 0 && parallel.shard > 0 && parallel.dp * parallel.shard != ranks) {
+  const std::int64_t product = std::int64_t{parallel.dp} * parallel.shard;
+  if (ranks > 0 && product > 0 && product != ranks) {
     out.push_back({{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
-                   fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}",
-                               parallel.dp * parallel.shard, ranks)});
+                   fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product,
+                               ranks)});
+  }
+  if (parallel.prefetch > 0 && (parallel.zero == 1 || parallel.zero == 2)) {
+    out.push_back({{prefix + "prefetch", prefix + "zero"},
+                   fmt::format("has no effect with zero: {}, which gathers nothing",
+                               parallel.zero)});
   }
   const std::int64_t rows = shape.sequence > 0 ? shape.global_batch_tokens / shape.sequence : 0;
   if (rows > 0 && parallel.micro_batch > rows) {
@@ -130,17 +152,22 @@ void check_shapes(const Recipe& recipe, Breaches& out) {
       break;
     }
     check_length(shape, i, out);
+    check_size(shape, i, out);
     check_layout(recipe, i, out);
   }
 }
 
-void check_warmup(const Recipe& recipe, Breaches& out) {
+void check_rate(const Recipe& recipe, Breaches& out) {
+  const LearningRate& rate = recipe.learning_rate;
+  if (rate.decay == Decay::kConstant && rate.final_fraction != LearningRate{}.final_fraction) {
+    out.push_back({{"learning_rate.final", "learning_rate.decay"},
+                   "has no effect with decay: constant; leave it out"});
+  }
   std::int64_t total = 0;
   for (const Shape& shape : recipe.shapes) total += steps_of(shape);
-  if (recipe.learning_rate.warmup_steps <= total) return;
+  if (rate.warmup_steps <= total) return;
   out.push_back({{"learning_rate.warmup_steps", "shapes"},
-                 fmt::format("{} steps, but the run has {}", recipe.learning_rate.warmup_steps,
-                             total)});
+                 fmt::format("{} steps, but the run has {}", rate.warmup_steps, total)});
 }
 
 }  // namespace
@@ -152,7 +179,7 @@ std::vector<Breach> check(const Recipe& recipe) {
   check_vocabulary(recipe.model, out);
   check_data(recipe, out);
   check_shapes(recipe, out);
-  check_warmup(recipe, out);
+  check_rate(recipe, out);
   return out;
 }
 

@@ -39,14 +39,11 @@ Node* find_target(Node& root, std::string path, const Place& place,
     const std::size_t dot = path.find('.');
     const std::string name = path.substr(0, dot);
     path.erase(0, dot + 1);
-    if (name.empty()) {
-      violations.push_back({place, "", "the name before '=' has an empty part"});
-      return nullptr;
-    }
     Node* next = step_into(*node, name, place);
     if (next == nullptr) {
-      violations.push_back({place, "", fmt::format("there is no entry '{}': the list has {}, counted from 0",
-                                                   shown(name), node->children.size())});
+      violations.push_back(
+          {place, "", fmt::format("there is no entry '{}': the list has {}, counted from 0",
+                                  shown(name), node->children.size())});
       return nullptr;
     }
     node = next;
@@ -70,6 +67,10 @@ void apply_override(Node& root, const std::string& text, std::vector<Violation>&
   const std::string path = text.substr(0, equals);
   if (std::count(path.begin(), path.end(), '.') >= kDeepestYaml) {
     violations.push_back({place, "", fmt::format("nested more than {} deep", kDeepestYaml)});
+    return;
+  }
+  if (("." + path + ".").find("..") != std::string::npos) {
+    violations.push_back({place, "", "the name before '=' has an empty part"});
     return;
   }
   Node* target = find_target(root, path, place, violations);

@@ -34,15 +34,24 @@ bool is_moot(const Breach& breach, const Violations& violations) {
   });
 }
 
-// Puts the fields of the file named by `model.file` under those of the recipe.
-void merge_model(Node& root, const FindModel& find_model, Violations& violations) {
+void add_breaches(const Node& root, const Recipe& recipe, Violations& violations) {
+  for (const Breach& breach : check(recipe)) {
+    if (is_moot(breach, violations)) continue;
+    const std::string& path = breach.paths.front();
+    violations.push_back({place_of(root, path), path, breach.message});
+  }
+}
+
+// Puts the fields of the file named by `model.file` under those of the recipe. False when the file
+// gave no fields, so that nobody knows what is missing.
+bool merge_model(Node& root, const FindModel& find_model, Violations& violations) {
   Node* model = root.child("model");
   const Node* file = model == nullptr ? nullptr : model->child("file");
-  if (file == nullptr || file->kind != Kind::kScalar || file->text.empty()) return;
+  if (file == nullptr || file->kind != Kind::kScalar || file->text.empty()) return true;
   const Result<NamedText> found = find_model(file->text);
   if (!found) {
     violations.push_back({file->place, "model.file", found.error().message});
-    return;
+    return false;
   }
   Violations faults;
   Node parts = parse_yaml(found->text, found->path, faults);
@@ -53,6 +62,7 @@ void merge_model(Node& root, const FindModel& find_model, Violations& violations
     fault.path = "model";
     violations.push_back(std::move(fault));
   }
+  if (parts.kind != Kind::kMapping) return false;
   for (Node& part : parts.children) {
     if (part.key == "file") {
       violations.push_back({part.key_place, "model.file", "a model file may not name another"});
@@ -60,6 +70,7 @@ void merge_model(Node& root, const FindModel& find_model, Violations& violations
       model->children.push_back(std::move(part));
     }
   }
+  return true;
 }
 
 Result<NamedText> find_model_file(const std::string& folder, const std::string& file) {
@@ -72,8 +83,8 @@ Result<NamedText> find_model_file(const std::string& folder, const std::string& 
     return NamedText{path, std::move(text)};
   }
   return fail(ExitCode::kUsage,
-              fmt::format("there is no such file as {}{}", beside,
-                          models.empty() ? "" : " or " + shipped));
+              fmt::format("there is no such file as {}{}", shown(beside),
+                          models.empty() ? "" : " or " + shown(shipped)));
 }
 
 }  // namespace
@@ -85,17 +96,13 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
   for (const std::string& override_text : overrides) {
     apply_override(root, override_text, violations);
   }
-  merge_model(root, find_model, violations);
+  const bool model_is_known = merge_model(root, find_model, violations);
   Reading reading;
   if (root.kind != Kind::kBroken) {
-    reading = read_document(root);
+    reading = read_document(root, model_is_known ? "" : "model.");
     violations.insert(violations.end(), reading.violations.begin(), reading.violations.end());
-    for (const Breach& breach : check(reading.recipe)) {
-      if (is_moot(breach, violations)) continue;
-      const std::string& path = breach.paths.front();
-      violations.push_back({place_of(root, path), path, breach.message});
-    }
   }
+  if (root.kind == Kind::kMapping) add_breaches(root, reading.recipe, violations);
   if (!violations.empty()) return tl::unexpected(report("the recipe", std::move(violations)));
   return resolve(std::move(reading.recipe));
 }

@@ -28,7 +28,8 @@ using FindModel = std::function<Result<NamedText>(const std::string& file)>;
 // Reads a recipe and applies overrides `a.b=value` in their order. `model.file` is looked for
 // beside the recipe, then in configs/models of this installation. Errors (kUsage) list everything
 // that is wrong with the recipe at once.
-Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std::string>& overrides);
+Result<LoadedRecipe> read_recipe(const std::string& path,
+                                 const std::vector<std::string>& overrides);
 
 // The same from a text, without touching a file; `file` is its name in errors.
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,

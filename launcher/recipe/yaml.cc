@@ -98,7 +98,10 @@ class Builder : public YAML::EventHandler {
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    refuse(mark, fmt::format("the tag '{}' is not allowed; leave it out", shown(tag)));
+    constexpr std::string_view kStandard = "tag:yaml.org,2002:";
+    const bool is_standard = tag.starts_with(kStandard);
+    const std::string written = is_standard ? "!!" + tag.substr(kStandard.size()) : tag;
+    refuse(mark, fmt::format("the tag '{}' is not allowed; leave it out", shown(written)));
   }
 
   void open(Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -165,7 +168,8 @@ Node broken_node() {
 
 }  // namespace
 
-Node parse_yaml(std::string_view text, const std::string& file, std::vector<Violation>& violations) {
+Node parse_yaml(std::string_view text, const std::string& file,
+                std::vector<Violation>& violations) {
   if (auto fault = fault_of_text(text, file)) {
     violations.push_back(std::move(*fault));
     return broken_node();

@@ -29,6 +29,11 @@ std::size_t character_size(std::string_view text, std::size_t at) {
   return overlong || too_large ? 0 : size;
 }
 
+bool has_byte_order_mark(std::string_view text) {
+  return text.starts_with("\xEF\xBB\xBF") || text.starts_with("\xFF\xFE") ||
+         text.starts_with("\xFE\xFF");
+}
+
 bool is_refused_control(unsigned byte) {
   return (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
 }
@@ -40,7 +45,7 @@ std::optional<Violation> fault_of_text(std::string_view text, const std::string&
   if (text.size() > kMostYamlBytes) {
     return Violation{place, "", fmt::format("larger than {} bytes", kMostYamlBytes)};
   }
-  if (text.starts_with("\xEF\xBB\xBF") || text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+  if (has_byte_order_mark(text)) {
     return Violation{place, "", "begins with a byte order mark; save it as UTF-8 without one"};
   }
   bool in_indentation = true;
@@ -48,8 +53,11 @@ std::optional<Violation> fault_of_text(std::string_view text, const std::string&
     const unsigned byte = byte_at(text, at);
     const std::size_t size = character_size(text, at);
     if (size == 0) return Violation{place, "", "not UTF-8; save it as UTF-8"};
+    const bool is_c1 = byte == 0xC2 && byte_at(text, at + 1) < 0xA0;
+    if (is_c1) return Violation{place, "", "control characters are not allowed"};
     if (is_refused_control(byte)) {
-      return Violation{place, "", fmt::format("the control character \\x{:02x} is not allowed", byte)};
+      return Violation{place, "",
+                       fmt::format("the control character \\x{:02x} is not allowed", byte)};
     }
     if (byte == '\t' && in_indentation) {
       return Violation{place, "", "a tab as indentation; use spaces"};

@@ -47,7 +47,8 @@ class RefusedRecipe : public testing::TestWithParam<std::string> {};
 TEST_P(RefusedRecipe, IsReportedAsExpected) {
   const fs::path folder = golden_folder() / GetParam();
   const FindModel find_model = [&](const std::string& file) -> Result<NamedText> {
-    if (!fs::exists(folder / file)) return fail(ExitCode::kUsage, "there is no such file as " + file);
+    if (!fs::exists(folder / file))
+      return fail(ExitCode::kUsage, "there is no such file as " + file);
     return NamedText{file, text_of(folder / file)};
   };
   const auto result = read_recipe_text({"recipe.yaml", text_of(folder / "recipe.yaml")},
