@@ -1,0 +1,118 @@
+#include "cli/args.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
+
+#include "core/run/build_id.h"
+
+namespace ptrain::cli {
+
+namespace {
+
+using Command = std::function<Result<ExitCode>()>;
+
+// A subcommand whose options write into `arguments`; `chosen` becomes its call when it was given.
+template <class Arguments>
+CLI::App* add(CLI::App& app, Command& chosen, const char* name, const char* description,
+              Result<ExitCode> (*call)(const Arguments&), std::shared_ptr<Arguments> arguments) {
+  CLI::App* sub = app.add_subcommand(name, description);
+  sub->callback([&chosen, call, arguments] { chosen = [=] { return call(*arguments); }; });
+  return sub;
+}
+
+void add_overrides(CLI::App* sub, std::vector<std::string>& overrides) {
+  sub->add_option("overrides", overrides, "key=value: replaces a field of the recipe");
+}
+
+void add_plan(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<PlanArguments>();
+  auto* sub = add(app, chosen, "plan", "Find the best layout for a recipe", &cmd_plan, args);
+  sub->add_option("recipe", args->recipe, "Recipe file (YAML)")->required();
+  add_overrides(sub, args->overrides);
+  sub->add_option("--cluster", args->cluster, "Cluster file (default: this machine)");
+  sub->add_flag("--explain", args->explain, "Say what ruled out the other layouts");
+  sub->add_flag("--json", args->json, "Print the plan as JSON");
+  sub->add_option("--program", args->program_rank, "Print the program of this rank")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_run(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<RunArguments>();
+  auto* sub = add(app, chosen, "run", "Train a model after a recipe", &cmd_run, args);
+  sub->add_option("recipe", args->recipe, "Recipe file (YAML)")->required();
+  add_overrides(sub, args->overrides);
+  sub->add_option("--plan", args->plan, "Run this plan.json instead of making a plan");
+  sub->add_option("--directory", args->directory, "Run directory (default: runs/NAME/TIME)");
+  sub->add_flag("--dry-run", args->dry_run, "Print plan and command, start nothing");
+}
+
+void add_resume(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<ResumeArguments>();
+  auto* sub = add(app, chosen, "resume", "Continue a run from its newest checkpoint", &cmd_resume,
+                  args);
+  sub->add_option("run", args->run, "Run directory")->required();
+}
+
+void add_worker(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<WorkerArguments>();
+  auto* sub = add(app, chosen, "worker", "Run one rank (started by run and resume)", &cmd_worker,
+                  args);
+  sub->add_option("--request", args->request, "Request: JSON, or a file of it")->required();
+  sub->group("");  // internal: not shown in help
+}
+
+CLI::App* add_inspect(CLI::App& app, Command& chosen, const char* name, const char* description,
+                      Result<ExitCode> (*call)(const InspectArguments&),
+                      std::shared_ptr<InspectArguments> args) {
+  auto* sub = add(app, chosen, name, description, call, args);
+  sub->add_option("run", args->run, "Run directory")->required();
+  return sub;
+}
+
+void add_inspections(CLI::App& app, Command& chosen) {
+  auto status = std::make_shared<InspectArguments>();
+  add_inspect(app, chosen, "status", "Say how a run stands", &cmd_status, status)
+      ->add_flag("--json", status->json, "Print as JSON");
+  auto logs = std::make_shared<InspectArguments>();
+  auto* sub = add_inspect(app, chosen, "logs", "Print the ranks' logs", &cmd_logs, logs);
+  sub->add_option("--rank", logs->rank, "Of this rank only")->check(CLI::NonNegativeNumber);
+  sub->add_option("--attempt", logs->attempt, "Of this attempt (default: the last)")
+      ->check(CLI::PositiveNumber);
+  add_inspect(app, chosen, "explain", "Say why a run has its plan, and what ruled out others",
+              &cmd_explain, std::make_shared<InspectArguments>());
+  auto stop = std::make_shared<InspectArguments>();
+  add_inspect(app, chosen, "stop", "Stop a run after its step, with a checkpoint", &cmd_stop, stop)
+      ->add_flag("--now", stop->now, "At once, without a checkpoint");
+  auto list = std::make_shared<InspectArguments>();
+  list->run = "runs";
+  sub = add(app, chosen, "list", "List the runs in a folder", &cmd_list, list);
+  sub->add_option("folder", list->run, "Folder of runs (default: runs)");
+  sub->add_flag("--json", list->json, "Print as JSON, one run a line");
+}
+
+}  // namespace
+
+Parsed parse(int argc, const char* const* argv) {
+  CLI::App app("Trains large language models from one recipe.", "ptrain");
+  Parsed parsed;
+  app.set_version_flag("--version", std::string(run::build_id()));
+  app.require_subcommand(1);
+  add_plan(app, parsed.command);
+  add_run(app, parsed.command);
+  add_resume(app, parsed.command);
+  add_inspections(app, parsed.command);
+  add_worker(app, parsed.command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    parsed.command = nullptr;
+    parsed.text = code == 0 ? out.str() : err.str();
+    parsed.code = code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  return parsed;
+}
+
+}  // namespace ptrain::cli

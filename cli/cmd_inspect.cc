@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/run_status.h"
+#include "core/run/plan.h"
+#include "launcher/base/file.h"
+#include "launcher/supervise/run_folder.h"
+
+namespace ptrain::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostLog = std::size_t{1} << 30;
+
+// Every folder below `folder`, at most two deep (NAME/TIME), that is a run.
+std::vector<std::string> runs_in(const std::string& folder) {
+  std::vector<std::string> runs;
+  std::error_code ignored;  // a folder that cannot be read holds none
+  for (const auto& name : fs::directory_iterator(folder, ignored)) {
+    if (supervise::open_run(name.path())) runs.push_back(name.path());
+    if (!name.is_directory(ignored)) continue;
+    for (const auto& time : fs::directory_iterator(name.path(), ignored))
+      if (supervise::open_run(time.path())) runs.push_back(time.path());
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+Result<std::vector<std::string>> logs_of(const run::Directory& directory,
+                                         const InspectArguments& arguments) {
+  const int last = supervise::next_attempt(directory) - 1;
+  const int attempt = arguments.attempt < 0 ? last : arguments.attempt;
+  std::vector<std::string> paths;
+  if (arguments.rank >= 0) {
+    paths.push_back(directory.rank_log(attempt, arguments.rank));
+  } else {
+    for (int rank = 0; is_regular_file(directory.rank_log(attempt, rank)); ++rank)
+      paths.push_back(directory.rank_log(attempt, rank));
+  }
+  if (!paths.empty() && is_regular_file(paths.front())) return paths;
+  return fail(ExitCode::kUsage, fmt::format("no such log in {}", directory.attempt_folder(attempt)),
+              "`ptrain status` says which attempts there are");
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_status(const InspectArguments& arguments) {
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  PTRAIN_TRY(const RunStatus status, status_of(directory));
+  if (arguments.json) print(to_json(status).dump(1) + "\n");
+  else print_line(to_text(status));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_list(const InspectArguments& arguments) {
+  for (const auto& path : runs_in(arguments.run)) {
+    const auto status = supervise::open_run(path).and_then(status_of);
+    if (!status) {
+      report(status.error());
+    } else if (arguments.json) {
+      print(to_json(*status).dump() + "\n");
+    } else {
+      print_line(fmt::format("{}  {}  step {}/{}", path, status->state, status->step,
+                             status->num_steps));
+    }
+  }
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_logs(const InspectArguments& arguments) {
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  PTRAIN_TRY(const auto paths, logs_of(directory, arguments));
+  for (const auto& path : paths) {
+    PTRAIN_TRY(const std::string text, read_file(path, kMostLog));
+    if (paths.size() > 1) print_line("==> " + path);
+    print(escaped(text));
+  }
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  PTRAIN_TRY(const run::Plan plan, run::read_plan(directory.plan()));
+  for (const auto& shape : plan.shapes) {
+    print_line(fmt::format("{}: {}, {} ranks x {} threads, {:.4f} s a step, {:.0f} tokens/s",
+                           shape.name, mesh::to_string(shape.layout), shape.layout.num_ranks(),
+                           shape.threads, shape.predicted.step_s, shape.predicted.tokens_per_s));
+    for (const auto& one : shape.rejected)
+      print_line(fmt::format("  ruled out {}: {} (nearest: {})", one.count, one.reason,
+                             one.nearest));
+  }
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_stop(const InspectArguments& arguments) {
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  const int pid = supervise::supervisor_of(directory);
+  if (pid == 0)
+    return fail(ExitCode::kUsage, fmt::format("{} is not running", directory.root),
+                "`ptrain status` says how it ended");
+  // The supervisor stops with a checkpoint at the first signal, at once at the second; two of one
+  // kind may melt into one.
+  const bool sent = ::kill(pid, SIGUSR2) == 0 && (!arguments.now || ::kill(pid, SIGTERM) == 0);
+  if (!sent)
+    return fail(ExitCode::kEnvironment, fmt::format("cannot signal the supervisor (pid {})", pid),
+                "stop it as the user who started it, on the machine where it runs");
+  say(arguments.now ? "ptrain: stopping now"
+                    : "ptrain: stopping after the step, with a checkpoint");
+  return ExitCode::kDone;
+}
+
+}  // namespace ptrain::cli

@@ -1,0 +1,59 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/commands.h"
+#include "cli/engine_module.h"
+#include "cli/rank.h"
+#include "core/run/build_id.h"
+#include "core/run/directory.h"
+#include "core/run/request.h"
+#include "launcher/base/file.h"
+
+namespace ptrain::cli {
+
+namespace {
+
+constexpr std::size_t kMostRequest = std::size_t{1} << 20;
+
+Result<run::Request> read_request(const std::string& argument) {
+  if (argument.starts_with("{")) return run::request_from_json_text(argument);
+  PTRAIN_TRY(const std::string text, read_file(argument, kMostRequest));
+  return run::request_from_json_text(text);
+}
+
+// From here on all output of this rank goes to its own log.
+Status redirect_to(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0)
+    return fail(ExitCode::kEnvironment,
+                fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+  ::dup2(file, STDOUT_FILENO);
+  ::dup2(file, STDERR_FILENO);
+  ::close(file);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  return {};
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_worker(const WorkerArguments& arguments) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its mpirun
+  PTRAIN_TRY(const run::Request request, read_request(arguments.request));
+  PTRAIN_TRY(const int rank, rank_from_environment());
+  if (!request.run_directory.empty())  // a probe has none
+    PTRAIN_CHECK(
+        redirect_to(run::Directory{request.run_directory}.rank_log(request.attempt, rank)));
+  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
+  const std::string build(run::build_id());
+  return static_cast<ExitCode>(
+      engine_main(build.c_str(), run::to_json_text(request).c_str()));
+}
+
+}  // namespace ptrain::cli

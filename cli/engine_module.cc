@@ -1,0 +1,48 @@
+#include "cli/engine_module.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "launcher/base/file.h"
+
+namespace ptrain::cli {
+
+namespace {
+
+constexpr const char* kName = "libptrain_engine.so";
+
+}  // namespace
+
+Result<std::string> own_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    return fail(ExitCode::kEnvironment, "cannot find the running binary: " + error.message(),
+                "ptrain needs /proc");
+  return path.string();
+}
+
+Result<std::string> find_engine() {
+  PTRAIN_TRY(const std::string binary, own_path());
+  const std::string path = (std::filesystem::path(binary).parent_path() / kName).string();
+  if (is_regular_file(path)) return path;
+  return fail(ExitCode::kEnvironment, fmt::format("no engine: {} is missing", path),
+              "build it (scripts/setup), or use a ptrain that was built with PTRAIN_ENGINE=ON");
+}
+
+Result<ptrain_engine_main_t> open_engine() {
+  PTRAIN_TRY(const std::string path, find_engine());
+  void* module = ::dlopen(path.c_str(), RTLD_LOCAL | RTLD_NOW);
+  if (module == nullptr)
+    return fail(ExitCode::kEnvironment, fmt::format("cannot open the engine: {}", ::dlerror()),
+                "its libraries (torch, MPI) are missing or of another version: run scripts/setup");
+  void* entry = ::dlsym(module, PTRAIN_ENGINE_MAIN);
+  if (entry == nullptr)
+    return fail(ExitCode::kEnvironment, fmt::format("{} is not an engine of ptrain", path),
+                "build ptrain and its engine again, together");
+  return reinterpret_cast<ptrain_engine_main_t>(entry);
+}
+
+}  // namespace ptrain::cli

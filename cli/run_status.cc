@@ -1,0 +1,76 @@
+#include "cli/run_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/run/plan.h"
+#include "launcher/base/file.h"
+#include "launcher/supervise/event_log.h"
+#include "launcher/supervise/report.h"
+#include "launcher/supervise/run_folder.h"
+
+namespace ptrain::cli {
+
+namespace {
+
+std::string state_of(ExitCode code) {
+  if (code == ExitCode::kDone) return "finished";
+  if (code == ExitCode::kStopped || code == ExitCode::kPreempted) return "stopped";
+  return static_cast<int>(code) > 128 ? "stopped" : "failed";
+}
+
+// The step of the last whole line of metrics.jsonl; 0 where there is none.
+std::int64_t last_step(const run::Directory& directory) {
+  const auto lines = supervise::tail_of(directory.metrics(), 2);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const auto json = nlohmann::json::parse(*line, nullptr, false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer())
+      return json["step"].get<std::int64_t>();
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<RunStatus> status_of(const run::Directory& directory) {
+  PTRAIN_TRY(const run::Plan plan, run::read_plan(directory.plan()));
+  RunStatus status;
+  status.directory = directory.root;
+  status.attempt = supervise::next_attempt(directory) - 1;
+  status.step = last_step(directory);
+  for (const auto& shape : plan.recipe.shapes) status.num_steps += shape.steps;
+  const auto steps = supervise::checkpoint_steps(directory);
+  if (!steps.empty()) status.checkpoint = steps.back();
+  const bool running = supervise::supervisor_of(directory) != 0;
+  status.state = running ? "running" : "interrupted";
+  if (running || !is_regular_file(directory.verdict())) return status;
+  PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
+  if (verdict.attempt != status.attempt) return status;  // of an earlier attempt
+  status.state = state_of(verdict.code);
+  status.code = static_cast<int>(verdict.code);
+  status.step = std::max(status.step, verdict.step);
+  status.reason = verdict.reason;
+  status.next = verdict.next;
+  return status;
+}
+
+std::string to_text(const RunStatus& status) {
+  std::string text = fmt::format("{}\nstate: {}\nattempt: {}\nstep: {}/{}\ncheckpoint: {}",
+                                 status.directory, status.state, status.attempt, status.step,
+                                 status.num_steps,
+                                 status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
+  if (status.code >= 0) text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
+  if (!status.next.empty()) text += "\nnext: " + status.next;
+  return text;
+}
+
+nlohmann::json to_json(const RunStatus& status) {
+  return {{"directory", status.directory}, {"state", status.state}, {"attempt", status.attempt},
+          {"step", status.step}, {"num_steps", status.num_steps},
+          {"checkpoint", status.checkpoint}, {"code", status.code}, {"reason", status.reason},
+          {"next", status.next}};
+}
+
+}  // namespace ptrain::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/run/directory.h"
+
+namespace ptrain::cli {
+
+// How a run stands, from its folder alone.
+struct RunStatus {
+  std::string directory;
+  std::string state;            // running, finished, stopped, failed, or interrupted (no verdict)
+  int attempt = 0;              // 0: none was started
+  std::int64_t step = 0;        // last finished
+  std::int64_t num_steps = 0;   // of all shapes
+  std::int64_t checkpoint = -1; // newest
+  int code = -1;                // of the verdict; -1: none
+  std::string reason;
+  std::string next;
+};
+
+Result<RunStatus> status_of(const run::Directory& directory);
+std::string to_text(const RunStatus& status);
+nlohmann::json to_json(const RunStatus& status);
+
+}  // namespace ptrain::cli
