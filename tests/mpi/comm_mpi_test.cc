@@ -1,5 +1,6 @@
-// Run by mpirun on a few ranks: the battery over MPI, and what only MPI has. `comm_mpi_test bench`
-// prints the times of large collectives instead.
+// Run by mpirun on a few ranks. `battery`: what every backend must do, and what only MPI has.
+// `bench`: prints the times of large collectives. `late`: rank 1 misses a barrier, so the job ends
+// with a time-out of the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "engine/comm/bootstrap_pmix.h"
@@ -21,9 +23,6 @@ using comm::Communicator;
 void require(bool condition, const char* what) {
   if (!condition) throw std::runtime_error(what);
 }
-
-// The battery's longest pieces travel in many messages.
-constexpr comm::MpiOptions kOptions{.time_limit_s = 60, .message_bytes = 1000};
 
 void check_identity(const comm::Identity& identity, const Communicator& world) {
   require(identity.rank == world.rank() && identity.size == world.size(), "PMIx and MPI agree");
@@ -84,21 +83,34 @@ void bench(Communicator& world) {
   window->close();
 }
 
-void run(bool is_bench) {
+void battery(Communicator& world) {
+  for (const tests::CommCheck& check : tests::comm_battery()) {
+    if (world.rank() == 0) fmt::print("{}\n", check.name);
+    check.body(world);
+    world.barrier();
+  }
+}
+
+void late(Communicator& world) {
+  const auto outer = world.split(0, -world.rank(), "outer");   // its rank 1 is not the world's
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(30));
+  outer->barrier();
+}
+
+comm::MpiOptions options_for(std::string_view mode) {
+  if (mode == "bench") return {};
+  // The battery's longest pieces travel in many messages.
+  return {.time_limit_s = mode == "late" ? 0.3 : 60, .message_bytes = 1000};
+}
+
+void run(std::string_view mode) {
   const comm::Identity identity = comm::identify();
-  if (!comm::is_launched()) throw std::runtime_error("start this by mpirun");
-  const auto world = comm::make_mpi(is_bench ? comm::MpiOptions{} : kOptions);
+  const auto world = comm::make_mpi(options_for(mode));
   try {
-    if (is_bench) {
-      bench(*world);
-    } else {
-      check_identity(identity, *world);
-      for (const tests::CommCheck& check : tests::comm_battery()) {
-        if (world->rank() == 0) fmt::print("{}\n", check.name);
-        check.body(*world);
-        world->barrier();
-      }
-    }
+    check_identity(identity, *world);
+    if (mode == "bench") bench(*world);
+    if (mode == "battery") battery(*world);
+    if (mode == "late") late(*world);
     world->close();
   } catch (const std::exception& error) {
     fmt::print(stderr, "rank {}: {}\n", identity.rank, error.what());
@@ -112,7 +124,7 @@ void run(bool is_bench) {
 
 int main(int argc, char** argv) {
   try {
-    ptrain::run(argc > 1 && std::string_view(argv[1]) == "bench");
+    ptrain::run(argc > 1 ? argv[1] : "battery");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
