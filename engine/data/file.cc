@@ -8,13 +8,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "engine/base/engine_error.h"
 
 namespace ptrain::data {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kPiece = std::size_t{1} << 18;
 constexpr const char* kCacheHint = "free space there, or set data.cache to a folder you can write";
 
 [[noreturn]] void cannot_read(const std::string& path) {
@@ -51,8 +52,10 @@ class OpenFile {
 void read_in_pieces(const std::string& path,
                     const std::function<void(std::span<const std::byte>)>& take) {
   OpenFile file(path);
-  std::vector<std::byte> piece(kPiece);
-  while (const std::size_t count = file.read(piece)) take(std::span(piece).first(count));
+  // Not cleared: most files are far smaller, and clearing it would cost more than reading them.
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPiece);
+  const std::span piece(buffer.get(), kPiece);
+  while (const std::size_t count = file.read(piece)) take(piece.first(count));
 }
 
 std::vector<std::byte> read_whole(const std::string& path) {

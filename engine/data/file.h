@@ -8,7 +8,7 @@
 
 namespace ptrain::data {
 
-// The bytes of a file in pieces of a megabyte. EngineError (kUnusable) with the path and the reason.
+// The bytes of a file in pieces. EngineError (kUnusable) with the path and the reason.
 void read_in_pieces(const std::string& path,
                     const std::function<void(std::span<const std::byte>)>& take);
 std::vector<std::byte> read_whole(const std::string& path);

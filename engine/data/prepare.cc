@@ -5,6 +5,7 @@
 
 #include "core/base/hash.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
 #include "engine/data/cache.h"
 #include "engine/data/file.h"
 #include "engine/data/index.h"
@@ -13,6 +14,9 @@
 
 namespace ptrain::data {
 namespace {
+
+// Whoever holds the lock builds for all, so its fault points count as those of rank 0.
+constexpr int kBuilder = 0;
 
 struct Document {
   SourceFile file;
@@ -143,11 +147,15 @@ class TokenWriter {
 void build(const Cache& cache, const std::vector<Document>& documents, const std::string& hash) {
   if (hash.empty() || cache.has_index(hash)) return;
   const std::string path = cache.index_path(hash);
+  fault::point("data.bin.create", kBuilder);
   TokenWriter writer(path + ".bin");
   for (const Document& document : documents) writer.add(document);
+  fault::point("data.bin.publish", kBuilder);
   const std::vector<std::byte> table = index_to_bytes(writer.publish(hash));
+  fault::point("data.idx.create", kBuilder);
   NewFile file(path + ".idx");
   file.write(table);
+  fault::point("data.idx.publish", kBuilder);
   file.publish();
 }
 
@@ -188,7 +196,9 @@ ContentHashes known_or_built(const recipe::Data& data, const Sources& sources, c
   const FolderLock lock(cache.folder());
   if (const auto known = cache.known(key); known && complete(cache, *known)) return *known;
   if (lock.held()) cache.remove_unfinished();
+  fault::point("data.hash", kBuilder);
   const ContentHashes hashes = build_all(data, sources, cache);
+  fault::point("data.known.publish", kBuilder);
   cache.remember(key, hashes);
   return hashes;
 }

@@ -9,36 +9,23 @@
 #include <set>
 
 #include "engine/base/engine_error.h"
+#include "tests/support/memory_index.h"
 
 namespace ptrain::data {
 namespace {
 
-// Documents in memory; token t of document d is the low byte of d * 31 + t, the last one EOS.
-class ToyIndex final : public Index {
- public:
-  explicit ToyIndex(std::vector<std::vector<std::uint16_t>> documents)
-      : documents_(std::move(documents)) {}
-  static std::shared_ptr<ToyIndex> of_lengths(const std::vector<int>& lengths) {
-    std::vector<std::vector<std::uint16_t>> documents;
-    for (const int length : lengths) {
-      std::vector<std::uint16_t> tokens;
-      for (int t = 0; t + 1 < length; ++t)
-        tokens.push_back(static_cast<std::uint16_t>((documents.size() * 31 + tokens.size()) % 256));
-      tokens.push_back(kByteEos);
-      documents.push_back(std::move(tokens));
-    }
-    return std::make_shared<ToyIndex>(std::move(documents));
+// Token t of document d is the low byte of d * 31 + t, the last one EOS.
+std::shared_ptr<const Index> index_of_lengths(const std::vector<int>& lengths) {
+  MemoryIndex::Documents documents;
+  for (const int length : lengths) {
+    std::vector<std::uint16_t> tokens;
+    for (int t = 0; t + 1 < length; ++t)
+      tokens.push_back(static_cast<std::uint16_t>((documents.size() * 31 + tokens.size()) % 256));
+    tokens.push_back(kByteEos);
+    documents.push_back(std::move(tokens));
   }
-  std::int64_t num_documents() const override { return std::ssize(documents_); }
-  std::span<const std::uint16_t> document(std::int64_t index) const override {
-    return documents_.at(static_cast<std::size_t>(index));
-  }
-  const std::string& content_hash() const override { return hash_; }
-
- private:
-  std::vector<std::vector<std::uint16_t>> documents_;
-  std::string hash_ = "toy";
-};
+  return memory_index(std::move(documents));
+}
 
 Loader::Options options(std::int64_t sequence, std::int64_t window = 4096, bool repeat = true) {
   Loader::Options result;
@@ -54,8 +41,8 @@ using Tokens = std::vector<std::int32_t>;
 // Documents "ab", "c", "defgh" in rows of 4: "defgh" + EOS has 5 inputs, cut into 4 and 1.
 // Best fit, longest first: [defg] [ab + c + h]; the pieces of 2, 1 and 1 fill the second row exactly.
 TEST(Loader, HandCalculation) {
-  const auto index = std::make_shared<ToyIndex>(std::vector<std::vector<std::uint16_t>>{
-      {'a', 'b', kByteEos}, {'c', kByteEos}, {'d', 'e', 'f', 'g', 'h', kByteEos}});
+  const auto index = memory_index(
+      {{'a', 'b', kByteEos}, {'c', kByteEos}, {'d', 'e', 'f', 'g', 'h', kByteEos}});
   Loader loader(index, options(4, 4096, false));
   const MicroBatch batch = loader.next(0, 1, 1, 3).micro_batches.at(0);
   ASSERT_EQ(batch.tokens.size(), 12u);
@@ -91,7 +78,7 @@ TEST(Loader, HandCalculation) {
 }
 
 TEST(Loader, PadsOnlyTheEndOfARow) {
-  Loader loader(ToyIndex::of_lengths({3}), options(5, 8, false));
+  Loader loader(index_of_lengths({3}), options(5, 8, false));
   const MicroBatch batch = loader.next(0, 1, 1, 1).micro_batches.at(0);
   EXPECT_EQ(batch.tokens, (Tokens{0, 1, kBytePad, kBytePad, kBytePad}));
   EXPECT_EQ(batch.targets, (Tokens{1, kByteEos, kNoTarget, kNoTarget, kNoTarget}));
@@ -100,16 +87,14 @@ TEST(Loader, PadsOnlyTheEndOfARow) {
 }
 
 TEST(Loader, RefusesWhatHasNoTargets) {
-  EXPECT_THROW(Loader(ToyIndex::of_lengths({}), options(4)), EngineError);
-  EXPECT_THROW(Loader(ToyIndex::of_lengths({1, 1}), options(4)), EngineError);
-  const auto damaged =
-      std::make_shared<ToyIndex>(std::vector<std::vector<std::uint16_t>>{{65, 999, kByteEos}});
-  Loader loader(damaged, options(4));
+  EXPECT_THROW(Loader(index_of_lengths({}), options(4)), EngineError);
+  EXPECT_THROW(Loader(index_of_lengths({1, 1}), options(4)), EngineError);
+  Loader loader(memory_index({{65, 999, kByteEos}}), options(4));
   EXPECT_THROW(loader.next(0, 1, 1, 1), EngineError);
 }
 
 TEST(Loader, RefusesAForeignPosition) {
-  const auto index = ToyIndex::of_lengths({9, 8, 7});
+  const auto index = index_of_lengths({9, 8, 7});
   Loader loader(index, options(4, 2));
   const Position good = loader.position();
   const auto refused = [&](auto change) {
@@ -157,7 +142,7 @@ Case any_case() {
 // A row as text that can be compared: one rank, one micro-batch.
 MicroBatch next_row(Loader& loader) { return loader.next(0, 1, 1, 1).micro_batches.at(0); }
 
-// Every pair (token, target) of a row; in the toy index pairs name their document and place only modulo
+// Every pair (token, target) of a row; in this index pairs name their document and place only modulo
 // 256, so counts of pairs are compared.
 using Pairs = std::map<std::pair<int, int>, int>;
 
@@ -180,7 +165,7 @@ std::int64_t targets_of(const std::vector<int>& lengths) {
 
 RC_GTEST_PROP(Loader, EveryTargetOnceAnEpoch, ()) {
   const Case c = any_case();
-  const auto index = ToyIndex::of_lengths(c.lengths);
+  const auto index = index_of_lengths(c.lengths);
   Loader loader(index, options(c.sequence, c.window));
   const int ranks = *rc::gen::inRange(1, 4);
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -207,7 +192,7 @@ RC_GTEST_PROP(Loader, EveryTargetOnceAnEpoch, ()) {
 
 RC_GTEST_PROP(Loader, RowsAreWellFormed, ()) {
   const Case c = any_case();
-  Loader loader(ToyIndex::of_lengths(c.lengths), options(c.sequence, c.window));
+  Loader loader(index_of_lengths(c.lengths), options(c.sequence, c.window));
   for (int step = 0; step < 5; ++step) {
     const MicroBatch batch = loader.next(0, 1, 1, 2).micro_batches.at(0);
     std::int64_t end = 0;
@@ -230,7 +215,7 @@ RC_GTEST_PROP(Loader, RowsAreWellFormed, ()) {
 
 RC_GTEST_PROP(Loader, RowsDoNotDependOnRanks, ()) {
   const Case c = any_case();
-  const auto index = ToyIndex::of_lengths(c.lengths);
+  const auto index = index_of_lengths(c.lengths);
   const int ranks = *rc::gen::inRange(1, 5);
   const auto micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
   const auto rows_each = *rc::gen::inRange<std::int64_t>(1, 4);
@@ -250,7 +235,7 @@ RC_GTEST_PROP(Loader, RowsDoNotDependOnRanks, ()) {
 
 RC_GTEST_PROP(Loader, RestoredAnywhereItGoesOnTheSame, ()) {
   const Case c = any_case();
-  const auto index = ToyIndex::of_lengths(c.lengths);
+  const auto index = index_of_lengths(c.lengths);
   Loader loader(index, options(c.sequence, c.window));
   const int rows = *rc::gen::inRange(0, 40);
   for (int i = 0; i < rows; ++i) next_row(loader);
@@ -263,7 +248,7 @@ RC_GTEST_PROP(Loader, RestoredAnywhereItGoesOnTheSame, ()) {
 // Through any number of changes of shape, each target comes once an epoch.
 RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
   const Case c = any_case();
-  const auto index = ToyIndex::of_lengths(c.lengths);
+  const auto index = index_of_lengths(c.lengths);
   auto loader = std::make_unique<Loader>(index, options(c.sequence, c.window));
   Pairs pairs;
   const std::int64_t wanted = targets_of(c.lengths);
@@ -284,7 +269,7 @@ RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
 }
 
 TEST(Loader, OtherSeedsAndEpochsGiveOtherOrders) {
-  const auto index = ToyIndex::of_lengths(std::vector<int>(50, 5));
+  const auto index = index_of_lengths(std::vector<int>(50, 5));
   Loader a(index, options(4));
   Loader::Options other = options(4);
   other.seed = 8;
