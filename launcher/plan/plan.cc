@@ -125,16 +125,16 @@ Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Clust
   out.num_ranks = out.ranks_per_node * static_cast<int>(num_nodes);
   out.threads = std::max(1, cores / out.ranks_per_node);
   out.slowdown = std::max(1.0, static_cast<double>(out.ranks_per_node) / cores);
-  out.overlaps = num_nodes > 1 || out.threads * out.ranks_per_node < cores;
+  out.overlaps = num_nodes > 1;
   if (out.ranks_per_node > cores)
     notes.push_back(
         fmt::format("{} ranks share the {} cores of a node: each is {:.2g} times slower",
                     out.ranks_per_node, cores, out.slowdown));
   if (recipe.cluster.ranks_per_node == 0 && out.ranks_per_node < cores)
     notes.push_back(
-        fmt::format("{} ranks a node on {} cores, {} threads each: more ranks would not divide "
-                    "the rows or fit what the recipe fixes",
-                    out.ranks_per_node, cores, out.threads));
+        fmt::format("{} ranks a node on {} cores: more would not divide the rows of every "
+                    "shape, or the recipe fixes dp and shard",
+                    out.ranks_per_node, cores));
   return out;
 }
 

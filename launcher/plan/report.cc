@@ -30,7 +30,7 @@ constexpr MemoryClass kShownClasses[] = {MemoryClass::kParameters, MemoryClass::
                                          MemoryClass::kStash};
 
 std::string heading() {
-  return fmt::format("  {:<4}{:<34}{:>10}{:>11}{:>7}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}\n", "",
+  return fmt::format("  {:<4}{:<40}{:>10}{:>11}{:>7}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}\n", "",
                      "layout", "step", "tokens/s", "MFU", "MiB", "param", "grad", "optim", "gather",
                      "stash", "other");
 }
@@ -39,7 +39,7 @@ std::string row(std::size_t place, const Candidate& candidate) {
   const run::Prediction& predicted = candidate.predicted;
   const double total = static_cast<double>(total_bytes(candidate.bytes)) / kMib;
   std::string text =
-      fmt::format("  {:<4}{:<34}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place, name_of(candidate.layout),
+      fmt::format("  {:<4}{:<40}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place, name_of(candidate.layout),
                   duration(predicted.step_s), predicted.tokens_per_s, predicted.mfu * 100, total);
   double other = total;
   for (const MemoryClass shown : kShownClasses) {

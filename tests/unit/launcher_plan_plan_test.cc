@@ -58,7 +58,7 @@ TEST(Place, OneRankACoreWhereTheRowsDivide) {
   const auto five = place_ranks(recipe, machine(5), notes);
   EXPECT_EQ(five->num_ranks, 4);
   EXPECT_EQ(five->threads, 1);
-  EXPECT_TRUE(five->overlaps);  // a core is spare
+  EXPECT_FALSE(five->overlaps);
   EXPECT_EQ(notes.size(), 1u);
   const auto eleven = place_ranks(recipe, machine(11), notes);
   EXPECT_EQ(eleven->num_ranks, 6);

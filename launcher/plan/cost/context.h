@@ -16,8 +16,8 @@ struct Placement {
   int ranks_per_node = 1;
   int threads = 1;      // of one rank
   double slowdown = 1;  // above 1 where ranks share cores
-  // Communication has a processor of its own: a spare core, or a network that moves bytes while we
-  // compute.
+  // A network moves bytes while we compute. Inside a node moving them is work of the core that
+  // computes: measured, nothing hides there.
   bool overlaps = false;
   bool operator==(const Placement&) const = default;
 };
