@@ -1,0 +1,80 @@
+#include "launcher/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace ptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class File : public testing::Test {
+ protected:
+  File() {
+    std::string pattern = (fs::temp_directory_path() / "ptrain-file-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~File() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::size_t num_entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  std::string folder_;
+};
+
+TEST_F(File, PublishedTextIsReadBack) {
+  const std::string text("a\0b\n", 4);
+  ASSERT_TRUE(publish_file(path("a"), text));
+  EXPECT_EQ(read_file(path("a"), 4), text);
+  ASSERT_TRUE(publish_file(path("a"), "new"));
+  EXPECT_EQ(read_file(path("a"), 4), "new");
+  EXPECT_EQ(num_entries(), 1U);
+  struct stat status = {};
+  ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST_F(File, TooLargeIsRefused) {
+  ASSERT_TRUE(publish_file(path("a"), "12345"));
+  EXPECT_TRUE(read_file(path("a"), 5));
+  const auto large = read_file(path("a"), 4);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().message, path("a") + ": larger than 4 bytes");
+}
+
+TEST_F(File, WhatIsNoFileIsNamed) {
+  EXPECT_EQ(read_file(path("no"), 9).error().message, path("no") + ": No such file or directory");
+  EXPECT_EQ(read_file(folder_, 9).error().message, folder_ + ": Is a directory");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_file(path("pipe"), 9).error().message, path("pipe") + ": not a regular file");
+}
+
+TEST_F(File, AFailedPublicationLeavesNothing) {
+  fs::create_directory(path("taken"));
+  const Status status = publish_file(path("taken"), "text");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::kEnvironment);
+  EXPECT_EQ(num_entries(), 1U);
+  EXPECT_FALSE(publish_file(path("no/such"), "text"));
+}
+
+TEST(Paths, AreMadeAbsolute) {
+  EXPECT_EQ(absolute_path("/a/./b/../c"), "/a/c");
+  EXPECT_EQ(absolute_path("x"), (fs::current_path() / "x").string());
+}
+
+TEST(Paths, OfTheInstallationLieAboveTheProgram) {
+  EXPECT_EQ(installed_path("no-such-thing-anywhere"), "");
+  const std::string found = installed_path(
+      fs::read_symlink("/proc/self/exe").filename().string());
+  EXPECT_EQ(found, fs::read_symlink("/proc/self/exe").string());
+}
+
+}  // namespace
+}  // namespace ptrain
