@@ -1,7 +1,9 @@
 #include "core/packing/best_fit.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
+#include <numeric>
 
 namespace ptrain::packing {
 namespace {
@@ -120,6 +122,9 @@ std::vector<std::int64_t> longest_first(std::span<const std::int64_t> lengths,
 }  // namespace
 
 Bins best_fit_decreasing(std::span<const std::int64_t> lengths, std::int64_t capacity) {
+  const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  capacity = std::min(capacity, total);   // more space than items costs memory and changes nothing
+  if (lengths.empty()) return {};
   Bins bins;
   bins.placed = longest_first(lengths, capacity);
   bins.bin_of.resize(lengths.size());

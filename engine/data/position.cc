@@ -57,6 +57,7 @@ Position parse(const json& object) {
   position.carried = ranges_from(object.at("carried"));
   position.documents_total = count(object, "documents_total");
   position.tokens_total = count(object, "tokens_total");
+  if (!object.at("seed").is_number_unsigned()) refuse("'seed' is not a whole number");
   position.seed = object.at("seed").get<std::uint64_t>();
   position.index_hash = object.at("index_hash").get<std::string>();
   return position;

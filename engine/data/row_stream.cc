@@ -8,6 +8,9 @@
 namespace ptrain::data {
 namespace {
 
+// Beyond any row; keeps sums of positions from a foreign file inside 64 bits.
+constexpr std::int64_t kLongestRow = std::int64_t{1} << 40;
+
 bool has_targets(const Index& index) {
   for (std::int64_t i = 0; i < index.num_documents(); ++i)
     if (index.document(i).size() >= 2) return true;
@@ -119,9 +122,9 @@ void RowStream::check(const Position& position) const {
   if (position.seed != options_.seed)
     refuse("it belongs to another seed", "give the seed that the checkpoint was trained with");
   const std::int64_t documents = index_->num_documents();
-  bool fits = position.sequence >= 1 && position.row >= 0 && position.epoch >= 0 &&
-              position.window >= 0 && position.first_document >= 0 && position.num_documents >= 0 &&
-              position.first_document <= documents &&
+  bool fits = position.sequence >= 1 && position.sequence <= kLongestRow && position.row >= 0 &&
+              position.epoch >= 0 && position.window >= 0 && position.first_document >= 0 &&
+              position.num_documents >= 0 && position.first_document <= documents &&
               position.num_documents <= documents - position.first_document;
   for (const packing::Range& range : position.carried)
     fits = fits && range.document >= 0 && range.document < documents && range.begin >= 0 &&

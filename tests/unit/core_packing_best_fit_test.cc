@@ -41,6 +41,7 @@ TEST(BestFit, Edges) {
   EXPECT_EQ(best_fit_decreasing(Lengths{1, 1, 1}, 1).count, 3);
   EXPECT_EQ(best_fit_decreasing(Lengths{64, 64, 63, 1}, 64).count, 3);
   EXPECT_EQ(best_fit_decreasing(Lengths(4096, 1), 4096).count, 1);
+  EXPECT_EQ(best_fit_decreasing(Lengths{5, 6}, std::int64_t{1} << 60).count, 1);
 }
 
 RC_GTEST_PROP(BestFit, AgreesWithThePlainForm, ()) {
