@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/kernels/fold.h"
 #include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
@@ -10,14 +11,9 @@ namespace {
 // scores [0, seen) -> e^(scale * (score - largest)), the rest up to `keys` -> 0. Returns their sum.
 template <class T>
 PT_INLINE T softmax_row(T* scores, std::int64_t seen, std::int64_t keys, T scale, T& log_sum_exp) {
-  T largest = scores[0], sum = 0;
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < seen; ++i) largest = scores[i] > largest ? scores[i] : largest;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < seen; ++i) {
-    scores[i] = exponential((scores[i] - largest) * scale);
-    sum += scores[i];
-  }
+  const T largest = largest_of(scores, seen);
+  const T sum = sum_over<T>(
+      seen, [&](std::int64_t i) { return scores[i] = exponential((scores[i] - largest) * scale); });
   for (std::int64_t i = seen; i < keys; ++i) scores[i] = T{0};
   log_sum_exp = largest * scale + std::log(sum);
   return sum;
@@ -44,10 +40,7 @@ PT_INLINE void normalise_body(const SoftmaxForward<T>& args) {
 
 template <class T>
 PT_INLINE T dot(const T* a, const T* b, std::int64_t size) {
-  T sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
-  return sum;
+  return sum_over<T>(size, [&](std::int64_t i) { return a[i] * b[i]; });
 }
 
 template <class T>

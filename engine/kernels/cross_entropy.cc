@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/kernels/fold.h"
 #include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
@@ -20,17 +21,11 @@ struct ExponentialRow {
 
 template <class T>
 PT_INLINE void exponential_row_body(const ExponentialRow<T>& row) {
-  T largest = row.logits[0], sum = 0;
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < row.size; ++i)
-    largest = row.logits[i] > largest ? row.logits[i] : largest;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < row.size; ++i) {
-    row.logits[i] = exponential(row.logits[i] - largest);
-    sum += row.logits[i];
-  }
+  const T largest = largest_of(row.logits, row.size);
   *row.largest = largest;
-  *row.sum = sum;
+  *row.sum = sum_over<T>(row.size, [&](std::int64_t i) {
+    return row.logits[i] = exponential(row.logits[i] - largest);
+  });
 }
 PT_KERNEL(exponential_row, ExponentialRow)
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/kernels/fold.h"
 #include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
@@ -20,9 +21,7 @@ struct ForwardRow {
 
 template <class T>
 PT_INLINE void forward_row_body(const ForwardRow<T>& row) {
-  T squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t i = 0; i < row.size; ++i) squares += row.x[i] * row.x[i];
+  const T squares = sum_over<T>(row.size, [&](std::int64_t i) { return row.x[i] * row.x[i]; });
   const T scale = T{1} / std::sqrt(squares / static_cast<T>(row.size) + static_cast<T>(row.eps));
   *row.scale = scale;
 #pragma omp simd
@@ -45,12 +44,11 @@ struct BackwardRow {
 template <class T>
 PT_INLINE void backward_row_body(const BackwardRow<T>& row) {
   const T scale = row.scale;
-  T dot = 0;
-#pragma omp simd reduction(+ : dot)
-  for (std::int64_t i = 0; i < row.size; ++i) {
-    dot += row.dy[i] * row.weight[i] * row.x[i];
-    row.dweight[i] += row.dy[i] * row.x[i] * scale;
-  }
+  const T dot = sum_over<T>(row.size, [&](std::int64_t i) {
+    const T product = row.dy[i] * row.x[i];
+    row.dweight[i] += product * scale;
+    return product * row.weight[i];
+  });
   const T along_x = dot * scale * scale * scale / static_cast<T>(row.size);
   if (row.residual == nullptr) {
 #pragma omp simd
