@@ -1,7 +1,9 @@
 #include "engine/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +81,113 @@ TEST_F(Checkpoint, ComesBackExactly) {
   EXPECT_EQ(values[0].value, state);
   EXPECT_EQ(values[1].value, 0.1);
   EXPECT_EQ(values[2].value, 5000000000);
+}
+
+
+TEST_F(Checkpoint, EveryProblemIsListed) {
+  save_step(1);
+  std::vector<float> data(6);
+  TensorItem integers = all_of("model.w", data, {2, 3});
+  integers.dtype = DType::kInt32;
+  const std::string message = refusal(
+      folder_of(1), {{all_of("model.w", data, {3, 2}), all_of("model.gone", data, {6}), integers,
+                      all_of("train.step", data, {6})}, {{"model.w", {}}, {"data.gone", {}}}});
+  for (const char* part :
+       {"'model.w' has the shape [2, 3] instead of [3, 2]", "'model.gone' is missing",
+        "'model.w' is float32, which cannot be loaded as int32",
+        "'train.step' is stored as a plain value, not a tensor",
+        "'model.w' is stored as a tensor, not a plain value", "'data.gone' is missing"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+}
+
+TEST_F(Checkpoint, DamageIsFoundAndNamed) {
+  std::vector<float> data(6);
+  const Items wanted{{all_of("model.w", data, {2, 3})}, {}};
+  save_step(1);
+  const auto size = static_cast<std::int64_t>(fs::file_size(folder_of(1) + "/__0_0.distcp"));
+  for (std::int64_t offset = 0; offset < size; offset += 11) {
+    flip(folder_of(1) + "/__0_0.distcp", offset);
+    EXPECT_NE(refusal(folder_of(1), wanted).find("__0_0.distcp is damaged: its checksum differs"),
+              std::string::npos);
+    flip(folder_of(1) + "/__0_0.distcp", offset);
+  }
+  EXPECT_EQ(refusal(folder_of(1), wanted), "loaded");
+  fs::resize_file(folder_of(1) + "/__0_0.distcp", 0);
+  EXPECT_NE(refusal(folder_of(1), wanted).find("has 0 bytes instead of"), std::string::npos);
+  fs::remove(folder_of(1) + "/__0_0.distcp");
+  EXPECT_NE(refusal(folder_of(1), wanted).find("__0_0.distcp is missing"), std::string::npos);
+  EXPECT_NE(refusal(root, wanted).find("it has no .metadata"), std::string::npos);
+}
+
+TEST_F(Checkpoint, ALinkOutOfTheFolderIsRefused) {
+  save_step(1);
+  fs::rename(folder_of(1) + "/__0_0.distcp", root + "/elsewhere");
+  fs::create_symlink(root + "/elsewhere", folder_of(1) + "/__0_0.distcp");
+  std::vector<float> data(6);
+  EXPECT_NE(refusal(folder_of(1), {{all_of("model.w", data, {2, 3})}, {}})
+                .find("leads out of the checkpoint"), std::string::npos);
+}
+
+TEST_F(Checkpoint, NewestGoodSkipsDamage) {
+  EXPECT_EQ(newest_good(root + "/none"), "");
+  for (int step = 1; step <= 3; ++step) save_step(step);
+  EXPECT_EQ(newest_good(root), folder_of(3));
+  flip(folder_of(3) + "/__0_0.distcp", 100);
+  EXPECT_EQ(newest_good(root), folder_of(2));
+  fs::remove(folder_of(2) + "/.metadata");
+  EXPECT_EQ(newest_good(root), folder_of(1));
+}
+
+TEST_F(Checkpoint, PruneKeepsTheNewestGood) {
+  for (int step = 1; step <= 5; ++step) save_step(step);
+  fs::create_directory(root + "/.tmp-step-00000006");
+  fs::resize_file(folder_of(5) + "/__0_0.distcp", 10);
+  prune(root, 2);
+  EXPECT_FALSE(fs::exists(root + "/.tmp-step-00000006"));
+  EXPECT_TRUE(fs::exists(folder_of(4)));
+  EXPECT_TRUE(fs::exists(folder_of(3)));
+  EXPECT_FALSE(fs::exists(folder_of(2)));
+  EXPECT_FALSE(fs::exists(folder_of(1)));
+}
+
+TEST_F(Checkpoint, PruneNeverRemovesTheOnlyGoodOne) {
+  for (int step = 1; step <= 4; ++step) save_step(step);
+  for (int step = 2; step <= 4; ++step) flip(folder_of(step) + "/__0_0.distcp", 100);
+  prune(root, 1);
+  EXPECT_EQ(newest_good(root), folder_of(1));
+}
+
+TEST_F(Checkpoint, ASecondSaveReplacesTheFirst) {
+  save_step(1);
+  std::vector<float> other{9, 9, 9, 9, 9, 9};
+  save(folder_of(1), {{all_of("model.w", other, {2, 3})}, {}}, *world);
+  std::vector<float> data(6);
+  load(folder_of(1), {{all_of("model.w", data, {2, 3})}, {}}, *world);
+  EXPECT_EQ(data, other);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root), fs::directory_iterator()), 1);
+}
+
+// A limit on the size of files stands for the full disk: the kernel refuses the same write. In a child process,
+// since the limit cannot be raised again.
+TEST_F(Checkpoint, AFullDiskPublishesNothing) {
+  save_step(1);
+  const auto child = [&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{100000, 100000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::vector<float> large(100000);
+    try {
+      save(folder_of(2), {{all_of("model.w", large, {100000})}, {}}, *world);
+    } catch (const EngineError& error) {
+      std::fprintf(stderr, "%d %s", static_cast<int>(error.error().code), error.what());
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(child(), ::testing::ExitedWithCode(0),
+              "15 cannot write .*__0_0.distcp: File too large \\(400000 bytes needed");
+  EXPECT_FALSE(fs::exists(folder_of(2)));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root), fs::directory_iterator()), 1);
+  EXPECT_EQ(newest_good(root), folder_of(1));
 }
 
 }  // namespace
