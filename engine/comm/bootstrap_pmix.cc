@@ -75,7 +75,7 @@ void fence(const std::string& job) {
 Identity identify() {
   Identity identity;
   identity.node = host_name();
-  // PMIx_Init is not tried without a launcher: it fails, and in PMIx 4.2 its thread then crashes the
+  // PMIx_Init is not tried without a launcher: it fails, and PMIx 4.2 then crashes the
   // process. A launcher that started us and does not answer is an error, never a world of one.
   if (std::getenv("PMIX_NAMESPACE") == nullptr) return identity;
   pmix_proc_t me;

@@ -11,8 +11,10 @@ namespace {
 std::string describe(const Label& label, const std::vector<int>& missing) {
   std::vector<int> ranks;
   for (const int rank : missing) ranks.push_back(label.world_ranks[static_cast<std::size_t>(rank)]);
-  return fmt::format("communicator {}: {} (number {}), missing ranks [{}]", label.communicator,
-                     label.verb, label.sequence, fmt::join(ranks, ", "));
+  const std::string names =
+      ranks.empty() ? "unknown" : fmt::format("[{}]", fmt::join(ranks, ", "));
+  return fmt::format("communicator {}: {} (number {}), missing ranks {}", label.communicator,
+                     label.verb, label.sequence, names);
 }
 
 }  // namespace

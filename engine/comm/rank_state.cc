@@ -13,7 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kYields = 500;   // about as long as a peer on the same core needs to answer
 constexpr std::chrono::microseconds kShortestSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{200};
+// MPI without a copy made by the kernel moves data only when asked: long sleeps would slow it.
+constexpr std::chrono::microseconds kLongestSleep{50};
 
 }  // namespace
 
