@@ -44,7 +44,7 @@ struct MemoryContext {
 // micro-batches.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
-// Follows a program action by action and counts what is held. The rules, with T tokens a micro-batch:
+// Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):
 //   UNSHARD gG      takes gather: the whole buffer of G, where shard > 1
 //   RESHARD gG      gives that back
 //   FORWARD lL mM   takes stash: the tensors of L that `keep` names (all | input | none), T rows

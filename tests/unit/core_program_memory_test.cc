@@ -1,0 +1,76 @@
+#include "core/program/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "core/program/compile.h"
+#include "tests/support/small_llama.h"
+
+namespace ptrain::program {
+namespace {
+
+// Rows of 10 tokens, two a micro-batch: 20 tokens of 4 bytes an element.
+BytesByClass peak_of(int num_blocks, mesh::Layout layout) {
+  const auto architecture = support::small_llama(num_blocks);
+  layout.micro_batch = 2;
+  const auto buffers = mesh::plan_buffers(architecture, layout.shard);
+  const MemoryContext context{architecture, layout, buffers, 10};
+  return peak_bytes(*compile({architecture, layout, "short"}, 0), context);
+}
+
+std::int64_t bytes(const BytesByClass& all, MemoryClass memory_class) {
+  return all[static_cast<std::size_t>(memory_class)].value;
+}
+
+TEST(Memory, OneRankByHand) {
+  const BytesByClass peak = peak_of(1, {.num_micro_batches = 3});
+  EXPECT_EQ(bytes(peak, MemoryClass::kParameters), (512 + 496 + 520) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kOptimizer), (512 + 496 + 520) * 8);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGradients), (512 + 496 + 520) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kStash), (96 + 8) * 20 * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGather), 0);
+  EXPECT_EQ(bytes(peak, MemoryClass::kTemporary), 0);
+}
+
+// Five blocks keep 8 a token each; the peak is the last one run again (96) beside the 4 before it.
+TEST(Memory, RecomputationByHand) {
+  const BytesByClass peak = peak_of(5, {.recompute = recipe::Recompute::kFull});
+  EXPECT_EQ(bytes(peak, MemoryClass::kStash), (4 * 8 + 96) * 20 * 4);
+}
+
+// Shards 256, 248, 260. Gathered at most: block and head. Whole gradients at most: embedding of one
+// micro-batch, not waited for yet, and head of the next.
+TEST(Memory, Zero3ByHand) {
+  const BytesByClass peak = peak_of(1, {.shard = 2, .zero = 3, .num_micro_batches = 2});
+  EXPECT_EQ(bytes(peak, MemoryClass::kParameters), 764 * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kOptimizer), 764 * 8);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGather), (496 + 520) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGradients), (764 + 512 + 520) * 4);
+}
+
+// ZeRO 1 holds every whole buffer; ranks of three pad 512, 496, 520 to 513, 498, 522.
+TEST(Memory, Zero1OfThreeCountsPadding) {
+  const BytesByClass peak = peak_of(1, {.shard = 3, .zero = 1, .num_micro_batches = 2});
+  EXPECT_EQ(bytes(peak, MemoryClass::kParameters), (171 + 166 + 174) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGather), (513 + 498 + 522) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGradients), (513 + 498 + 522) * 4);
+}
+
+TEST(Memory, AllIsGivenBackAtTheEnd) {
+  const auto architecture = support::small_llama(3, true);
+  for (int zero : {1, 2, 3}) {
+    const mesh::Layout layout{.dp = 2, .shard = 2, .zero = zero, .num_micro_batches = 3};
+    const auto buffers = mesh::plan_buffers(architecture, layout.shard);
+    const MemoryContext context{architecture, layout, buffers, 10};
+    MemoryMeter meter(context);
+    const Program program = *compile({architecture, layout, "short"}, 0);
+    for (const Action& action : program.actions) {
+      meter.begin(action);
+      meter.end(action);
+      for (const Bytes& live : meter.live()) EXPECT_GE(live.value, 0);
+    }
+    EXPECT_EQ(meter.live(), persistent_bytes(context)) << zero;
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::program
