@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/packing/random.h"
 #include "engine/base/engine_error.h"
 #include "tests/support/memory_index.h"
 
@@ -279,6 +280,29 @@ TEST(Loader, OtherSeedsAndEpochsGiveOtherOrders) {
   for (int i = 0; i < 50; ++i) second.push_back(next_row(a));
   EXPECT_NE(first, seeded);
   EXPECT_NE(first, second);
+}
+
+// Documents of one row each: where a window's rows come from in the order of its documents.
+TEST(Loader, EachWindowIsShuffledInItsOwnWay) {
+  constexpr std::int64_t kWindow = 32;
+  Loader loader(index_of_lengths(std::vector<int>(2 * kWindow, 5)), options(4, kWindow));
+  std::set<std::vector<std::int64_t>> shuffles;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const auto order = packing::document_order(7, epoch, 2 * kWindow);
+    for (std::int64_t window = 0; window < 2; ++window) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t row = 0; row < kWindow; ++row) {
+        const std::int32_t token = next_row(loader).tokens.front();
+        const auto found = std::ranges::find_if(
+            order, [&](std::int64_t document) { return document * 31 % 256 == token; });
+        places.push_back(found - order.begin() - window * kWindow);
+      }
+      EXPECT_EQ(std::ranges::min(places), 0);
+      EXPECT_EQ(std::ranges::max(places), kWindow - 1);
+      shuffles.insert(places);
+    }
+  }
+  EXPECT_EQ(shuffles.size(), 4u);
 }
 
 }  // namespace
