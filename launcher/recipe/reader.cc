@@ -108,10 +108,13 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
 }
 
 Result<LoadedRecipe> read_recipe(const std::string& path,
-                                 const std::vector<std::string>& overrides) {
+                                 const std::vector<std::string>& overrides,
+                                 const std::string& folder) {
   LoadedRecipe loaded;
   PTRAIN_TRY(loaded.text, read_file(path, kMostYamlBytes));
-  loaded.folder = std::filesystem::path(absolute_path(path)).parent_path().string();
+  loaded.folder = folder.empty()
+                      ? std::filesystem::path(absolute_path(path)).parent_path().string()
+                      : absolute_path(folder);
   const FindModel find_model = [&](const std::string& file) {
     return find_model_file(loaded.folder, file);
   };

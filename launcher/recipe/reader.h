@@ -27,9 +27,11 @@ using FindModel = std::function<Result<NamedText>(const std::string& file)>;
 
 // Reads a recipe and applies overrides `a.b=value` in their order. `model.file` is looked for
 // beside the recipe, then in configs/models of this installation. Errors (kUsage) list everything
-// that is wrong with the recipe at once.
+// that is wrong with the recipe at once. `folder`: where the recipe first lay, when this file is a
+// run's copy of it.
 Result<LoadedRecipe> read_recipe(const std::string& path,
-                                 const std::vector<std::string>& overrides);
+                                 const std::vector<std::string>& overrides,
+                                 const std::string& folder = "");
 
 // The same from a text, without touching a file; `file` is its name in errors.
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,

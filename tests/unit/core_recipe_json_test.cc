@@ -111,7 +111,8 @@ TEST(Json, RefusesWhatTheTableDoesNotHave) {
   EXPECT_NE(read.error().message.find("JSON: model: unknown key 'hiden_size'"), std::string::npos);
   EXPECT_NE(read.error().message.find("did you mean 'hidden_size'?"), std::string::npos);
   EXPECT_NE(read.error().message.find("JSON: seed: the number is quoted"), std::string::npos);
-  EXPECT_NE(read.error().message.find("JSON: log.every_steps: '1.5' is a float"), std::string::npos);
+  EXPECT_NE(read.error().message.find("JSON: log.every_steps: '1.5' is a float"),
+            std::string::npos);
 }
 
 TEST(Json, RefusesWhatIsNoRecipe) {

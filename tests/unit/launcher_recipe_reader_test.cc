@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "core/base/hash.h"
@@ -164,6 +167,30 @@ TEST(ReadRecipe, OverridesChangeTheHash) {
   EXPECT_NE(plain->hash, one->hash);
   EXPECT_NE(one->hash, other->hash);
   EXPECT_EQ(plain->text, one->text);
+}
+
+TEST(ReadRecipe, LooksForTheModelBesideTheRecipeFirst) {
+  const std::string folder = testing::TempDir() + "ptrain-model-" + std::to_string(::getpid());
+  const auto shipped = read_recipe(quickstart_path(), {}, folder);
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/llama-tiny.yaml")
+      << "hidden_size: 64\nintermediate_size: 96\nnum_hidden_layers: 2\nnum_attention_heads: 4\n";
+  const auto own = read_recipe(quickstart_path(), {}, folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(shipped) << shipped.error().message;
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(shipped->recipe.model.hidden_size, 128);
+  EXPECT_EQ(own->recipe.model.hidden_size, 64);
+  EXPECT_EQ(own->folder, folder);
+  EXPECT_EQ(own->hash, shipped->hash);
+}
+
+TEST(ReadRecipe, ReportsAllOfAModelFileThatIsNowhere) {
+  const auto missing = read_recipe(quickstart_path(), {"model.file=no.yaml"});
+  ASSERT_FALSE(missing);
+  EXPECT_TRUE(missing.error().message.starts_with(
+      "the recipe has 1 error\n  override 'model.file=no.yaml': model.file: there is no such file"))
+      << missing.error().message;
 }
 
 TEST(ReadRecipe, NamesAFileThatIsNotThere) {
