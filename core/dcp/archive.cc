@@ -24,7 +24,8 @@ using Bytes8 = std::span<const std::byte>;
 std::uint64_t number(Bytes8 bytes, std::size_t offset, int size) {
   std::uint64_t value = 0;
   for (int i = size; i-- > 0;)
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[offset + static_cast<std::size_t>(i)]);
+    value = value << 8 |
+            std::to_integer<std::uint64_t>(bytes[offset + static_cast<std::size_t>(i)]);
   return value;
 }
 
@@ -82,7 +83,8 @@ class Out {
   void append(Bytes8 more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 };
 
-// The fields that local and central headers share: version, flags, method, time, date, checksum, sizes.
+// The fields that local and central headers share: version, flags, method, time, date, checksum,
+// sizes.
 void common_fields(Out& out, const Record& record, std::size_t extra) {
   out.number(0, 2);
   out.number(0x0800, 2);   // names are UTF-8
@@ -94,7 +96,8 @@ void common_fields(Out& out, const Record& record, std::size_t extra) {
   out.number(extra, 2);
 }
 
-// Appends a local header whose data will start at a multiple of `alignment` of `position` + its place.
+// Appends a local header whose data will start at a multiple of `alignment` of `position` + its
+// place.
 void local_header(Out& out, const Record& record, std::uint64_t position, std::uint64_t alignment) {
   const std::uint64_t bare =
       position + out.bytes.size() + kLocalHeader + record.name.size() + 4;

@@ -91,8 +91,8 @@ bool intersect(const Box& a, const Box& b, Box& common) {
   return true;
 }
 
-// Walks the innermost lines of a box and copies each; where the storage's elements do not lie side by side,
-// element by element.
+// Walks the innermost lines of a box and copies each; where the storage's elements do not lie side
+// by side, element by element.
 class LineWalk {
  public:
   LineWalk(const Sizes& shape, const Sizes& offsets, const StoredTensor& stored,

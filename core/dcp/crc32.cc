@@ -8,7 +8,8 @@ namespace {
 
 using Table = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// tables[k][b]: the checksum's change by byte b followed by k zero bytes, so eight bytes go in one step.
+// tables[k][b]: the checksum's change by byte b followed by k zero bytes, so eight bytes go in one
+// step.
 constexpr Table make_tables() {
   Table tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

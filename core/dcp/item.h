@@ -32,7 +32,8 @@ Result<StoredTensor> read_tensor(std::span<const std::byte> pickle);
 std::vector<std::byte> write_tensor(const std::string& dtype,
                                     const std::vector<std::int64_t>& sizes);
 
-// None, bool, int, float, str, and lists, tuples and dicts with text keys of these. A tuple becomes an array.
+// None, bool, int, float, str, and lists, tuples and dicts with text keys of these. A tuple becomes
+// an array.
 Result<nlohmann::json> read_value(std::span<const std::byte> pickle);
 std::vector<std::byte> write_value(const nlohmann::json& value);
 

@@ -13,7 +13,8 @@
 
 namespace ptrain::dcp {
 
-// Where the archive of one item lies. The file is a path below the checkpoint's folder, never outside.
+// Where the archive of one item lies. The file is a path below the checkpoint's folder, never
+// outside.
 struct Location {
   std::string file;
   std::int64_t offset = 0;
@@ -24,7 +25,7 @@ struct Location {
 struct Chunk { Box box; Location location; };
 
 struct TensorEntry {
-  std::string dtype;               // PyTorch's name; each item says it again and is the one believed
+  std::string dtype;               // PyTorch's name; each item says it again and is believed
   Sizes shape;
   std::vector<Chunk> chunks;       // those that hold elements
 };
@@ -33,11 +34,13 @@ struct TensorEntry {
 struct Metadata {
   std::map<std::string, TensorEntry> tensors;
   std::map<std::string, Location> values;
-  // How keys nest when the state is given back as dicts: model.a.b -> model, a.b. Written, not read.
+  // How keys nest when the state is given back as dicts: model.a.b -> model, a.b. Written, not
+  // read.
   std::map<std::string, std::vector<std::string>> paths;
 };
 
-// Understands what PyTorch 2.0 to 2.14 and Megatron-Core write; classes that are not needed are skipped unread.
+// Understands what PyTorch 2.0 to 2.14 and Megatron-Core write; classes that are not needed are
+// skipped unread.
 Result<Metadata> read_metadata(std::span<const std::byte> bytes);
 std::vector<std::byte> write_metadata(const Metadata& metadata);
 

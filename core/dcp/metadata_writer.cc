@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
 
-// Protocol 2, without storage_meta (whose path class depends on the Python version) and version: every PyTorch
-// fills in what is left out.
+// Protocol 2, without storage_meta (whose path class depends on the Python version) and version:
+// every PyTorch fills in what is left out.
 class Writer {
  public:
   std::vector<std::byte> write(const Metadata& metadata) {

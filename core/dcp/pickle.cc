@@ -75,7 +75,8 @@ Result<Tree> Machine::run() {
     const std::string_view byte = take(1);
     if (ok()) step(static_cast<Op>(byte[0]));
   }
-  if (ok() && (stack_.size() != 1 || !marks_.empty())) refuse("the pickle ends with a value missing");
+  if (ok() && (stack_.size() != 1 || !marks_.empty()))
+    refuse("the pickle ends with a value missing");
   if (ok()) {
     tree_.root = stack_[0];
     check_graph();
@@ -331,7 +332,8 @@ void Machine::append(std::vector<NodeId> items, Kind contents) {
   node.items.insert(node.items.end(), items.begin(), items.end());
 }
 
-// A pickler numbers its memo upwards, one entry an opcode, so a larger number than bytes is hostile.
+// A pickler numbers its memo upwards, one entry an opcode, so a larger number than bytes is
+// hostile.
 void Machine::put(std::uint64_t index) {
   const NodeId* value = top();
   if (value == nullptr) return;

@@ -18,21 +18,23 @@ enum class Kind : std::uint8_t {
 
 using NodeId = std::uint32_t;
 
-// One pickled value. Nothing is ever executed: a class is its two names, an object what it would have been
-// made from.
+// One pickled value. Nothing is ever executed: a class is its two names, an object what it would
+// have been made from.
 struct Node {
   Kind kind = Kind::kNone;
   std::int64_t integer = 0;       // kBool, kInt
   double real = 0;                // kFloat
-  std::string_view text = {};     // kText, kBytes, kBigInt (little-endian two's complement); a view of the input
+  std::string_view text = {};     // kText, kBytes, kBigInt (little-endian two's complement);
+                                  // a view of the input
   std::vector<NodeId> items = {}; // tuple, list, set: elements; dict: key, value, key, value ...;
-                                  // global: module, name; persistent id: the id;
-                                  // object: class, arguments, state, contents (list or dict added later)
+                                  // global: module, name; persistent id: the id; object: class,
+                                  // arguments, state, contents (list or dict added later)
 };
 
 constexpr NodeId kNoneNode = 0;   // stands for None and for an absent state or contents
 
-// A pickle as a graph without cycles. Nodes are shared as the pickle shares them, so walk with a budget.
+// A pickle as a graph without cycles. Nodes are shared as the pickle shares them, so walk with a
+// budget.
 struct Tree {
   std::vector<Node> nodes;
   NodeId root = kNoneNode;
@@ -50,7 +52,8 @@ struct PickleLimits {
   int depth = 100;
 };
 
-// Reads one pickle of protocol 0 to 5 that uses the opcodes of opcode.h. The result looks into `bytes`.
+// Reads one pickle of protocol 0 to 5 that uses the opcodes of opcode.h. The result looks into
+// `bytes`.
 Result<Tree> read_pickle(std::span<const std::byte> bytes, const PickleLimits& limits = {});
 
 }  // namespace ptrain::dcp

@@ -11,8 +11,8 @@
 
 namespace ptrain::dcp {
 
-// Emits one pickle of protocol 2, opcode by opcode: all that stock PyTorch's restricted reader knows.
-// Repeated classes and texts are written once and then taken from the memo.
+// Emits one pickle of protocol 2, opcode by opcode: all that stock PyTorch's restricted reader
+// knows. Repeated classes and texts are written once and then taken from the memo.
 class PickleWriter {
  public:
   PickleWriter();

@@ -10,7 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A small pickle can share one list a thousand times a thousand times: the copy is what must be bounded.
+// A small pickle can share one list a thousand times a thousand times: the copy is what must be
+// bounded.
 constexpr std::size_t kMaxValues = std::size_t{1} << 22;
 
 tl::unexpected<Error> not_plain(std::string_view what) {

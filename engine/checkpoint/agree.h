@@ -11,8 +11,8 @@ namespace ptrain::checkpoint {
 // The bytes of every rank, by rank. Collective.
 std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicator& world);
 
-// Runs `work` on every rank; when it throws on any, all ranks throw one EngineError with all the reasons.
-// Collective; `work` itself must not communicate.
+// Runs `work` on every rank; when it throws on any, all ranks throw one EngineError with all the
+// reasons. Collective; `work` itself must not communicate.
 void together(comm::Communicator& world, const std::function<void()>& work);
 
 }  // namespace ptrain::checkpoint

@@ -9,8 +9,8 @@
 
 namespace ptrain::checkpoint {
 
-// Whether elements stored as `stored` (PyTorch's name) may be loaded as `wanted`: the same type, between
-// float32 and float64, and from the 16-bit floats to these.
+// Whether elements stored as `stored` (PyTorch's name) may be loaded as `wanted`: the same type,
+// between float32 and float64, and from the 16-bit floats to these.
 bool convertible(const std::string& stored, DType wanted);
 
 // `from` holds whole elements of `stored`; their converted values go to `to`.

@@ -84,8 +84,9 @@ void InFile::read(std::int64_t offset, std::span<std::byte> bytes) const {
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) refuse("read", path_, errno);
     if (done == 0)
-      throw EngineError(ExitCode::kUnusable, fmt::format("{} is cut off: it ends at byte {}, {} more"
-                                                         " are needed", path_, offset, bytes.size()));
+      throw EngineError(ExitCode::kUnusable,
+                        fmt::format("{} is cut off: it ends at byte {}, {} more are needed", path_,
+                                    offset, bytes.size()));
     offset += done;
     bytes = bytes.subspan(static_cast<std::size_t>(done));
   }

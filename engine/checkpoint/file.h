@@ -9,8 +9,8 @@
 
 namespace ptrain::checkpoint {
 
-// A new file, hashed as it is written. Errors (a full disk above all) are EngineErrors (kUnusable) with path and
-// bytes needed.
+// A new file, hashed as it is written. Errors (a full disk above all) are EngineErrors (kUnusable)
+// with path and bytes needed.
 class OutFile {
  public:
   // `bytes_needed`: what will be written, about; for the message only.

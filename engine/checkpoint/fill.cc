@@ -41,7 +41,7 @@ Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
   if (stored->sizes != chunk.box.sizes) refuse(key, "a chunk has another size than .metadata says");
   const StoredItem::Place place = item.place(stored->record);
   const std::int64_t element = dcp::size_of_stored(stored->dtype);
-  std::int64_t last = stored->offset;   // the farthest element; never below what the sums below reach
+  std::int64_t last = stored->offset;   // of the farthest element
   for (std::size_t d = 0; d < stored->sizes.size(); ++d) {
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(stored->sizes[d] - 1, stored->strides[d], &reach) ||
@@ -67,7 +67,8 @@ bool touches(const TensorItem& item, const dcp::Box& box) {
 class Filler {
  public:
   Filler(const TensorItem& item, OpenFiles& files)
-      : item_(item), files_(files), bytes_(size_of(item.dtype)), to_(static_cast<std::byte*>(item.data)) {}
+      : item_(item), files_(files), bytes_(size_of(item.dtype)),
+        to_(static_cast<std::byte*>(item.data)) {}
 
   // Reads the copies of one chunk; `use` gets converted elements and their place in the run.
   template <class Use>
@@ -98,7 +99,7 @@ class Filler {
                           copy.count * source.element >= kMaxGap;
       if (direct)
         file.read(source.data + copy.source * source.element,
-                          {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
+                  {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
       else
         split(copy, buffered);
     }
@@ -152,7 +153,8 @@ class Filler {
 
 struct Planned { std::size_t source; dcp::Copy copy; };
 
-// Divides the copies into those that fill each element once, and those that come to elements already filled.
+// Divides the copies into those that fill each element once, and those that come to elements
+// already filled.
 struct Parts { std::vector<std::vector<dcp::Copy>> stores, compares; };
 Parts divide(const TensorItem& item, std::vector<Planned> plan, std::size_t num_sources) {
   std::sort(plan.begin(), plan.end(), [](const Planned& a, const Planned& b) {

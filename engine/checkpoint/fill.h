@@ -22,8 +22,9 @@ class OpenFiles {
   std::map<std::string, InFile> files_;
 };
 
-// Fills one run of a tensor from the stored chunks that it touches, reading only the bytes it needs (and small
-// gaps between them). EngineError when an element is nowhere, or in two places with different values.
+// Fills one run of a tensor from the stored chunks that it touches, reading only the bytes it needs
+// (and small gaps between them). EngineError when an element is nowhere, or in two places with
+// different values.
 void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files);
 
 }  // namespace ptrain::checkpoint

@@ -57,8 +57,8 @@ std::string newest_good(const std::string& checkpoints) {
   return {};
 }
 
-// Reads the data of as few as it may: one that verifies is enough to let others go; the rest of those that are
-// kept are only counted when their sizes are right.
+// Reads the data of as few as it may: one that verifies is enough to let others go; the rest of
+// those that are kept are only counted when their sizes are right.
 void prune(const std::string& checkpoints, int keep) {
   if (!fs::is_directory(checkpoints)) return;
   fault::point("checkpoint.prune", 0);

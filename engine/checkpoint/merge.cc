@@ -14,6 +14,10 @@ namespace {
   throw EngineError(ExitCode::kBug, fmt::format("tensor '{}' cannot be saved: {}", key, why));
 }
 
+[[noreturn]] void refuse_hole(const std::string& key, std::int64_t begin, std::int64_t end) {
+  refuse(key, fmt::format("elements {} to {} are held by no rank", begin, end));
+}
+
 std::int64_t flat_begin(const dcp::TensorEntry& entry, const dcp::Chunk& chunk) {
   const auto strides = dcp::row_major_strides(entry.shape);
   std::int64_t begin = 0;
@@ -42,13 +46,13 @@ void check_coverage(const std::string& key, dcp::TensorEntry& entry) {
   std::vector<dcp::Chunk> sorted;
   std::int64_t covered = 0;
   for (const auto& [begin, index] : order) {
-    if (begin > covered) refuse(key, fmt::format("elements {} to {} are held by no rank", covered, begin));
+    if (begin > covered) refuse_hole(key, covered, begin);
     if (begin < covered) refuse(key, fmt::format("element {} is held twice", begin));
     covered += dcp::volume(entry.chunks[index].box.sizes);
     sorted.push_back(std::move(entry.chunks[index]));
   }
   const std::int64_t all = dcp::volume(entry.shape);
-  if (covered != all) refuse(key, fmt::format("elements {} to {} are held by no rank", covered, all));
+  if (covered != all) refuse_hole(key, covered, all);
   entry.chunks = std::move(sorted);
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// An item stays below 4 GiB, where the plain zip form ends, and a reader of a part reads little more.
+// An item stays below 4 GiB, where the plain zip form ends, and a reader of a part reads little
+// more.
 constexpr std::int64_t kMaxItemBytes = std::int64_t{1} << 30;
 // Large data starts on a page, so that it can be mapped or read directly.
 constexpr std::int64_t kLargeItem = 1 << 16;

@@ -27,21 +27,20 @@ std::uint32_t crc_of(const InFile& file, StoredItem::Place place) {
 
 }  // namespace
 
-// Says which item of which file an error of the format is about.
+void StoredItem::refuse(const std::string& why) const {
+  throw EngineError(ExitCode::kUnusable, fmt::format("'{}' in {}: {}", key_, file_.path(), why));
+}
+
 template <class T>
 T StoredItem::usable(Result<T> result) const {
   if (result) return std::move(*result);
-  Error error = std::move(result).error();
-  error.message = fmt::format("'{}' in {}: {}", key_, file_.path(), error.message);
-  throw EngineError(std::move(error));
+  refuse(result.error().message);
 }
 
 StoredItem::StoredItem(const InFile& file, const dcp::Location& location, std::string key)
     : file_(file), location_(location), key_(std::move(key)) {
   if (location.transformed)
-    throw EngineError(ExitCode::kUnusable,
-                      fmt::format("'{}' in {} is compressed, which is not supported", key_, file.path()),
-                      "save it again without the extension");
+    refuse("it is compressed, which is not supported; save it again without the extension");
   const auto size = static_cast<std::uint64_t>(location.length);
   const std::int64_t tail =
       std::min<std::int64_t>(location.length, static_cast<std::int64_t>(dcp::kArchiveTail));
@@ -52,8 +51,7 @@ StoredItem::StoredItem(const InFile& file, const dcp::Location& location, std::s
                                         size));
   for (const dcp::Record& record : records_)   // its text is "big" or "little"
     if (record.name == "byteorder" && record.size == 3)
-      throw EngineError(ExitCode::kUnusable,
-                        fmt::format("'{}' in {} is big-endian, which is not supported", key_, file.path()));
+      refuse("it is big-endian, which is not supported");
 }
 
 std::vector<std::byte> StoredItem::bytes(std::int64_t offset, std::int64_t count) const {
@@ -65,8 +63,7 @@ std::vector<std::byte> StoredItem::bytes(std::int64_t offset, std::int64_t count
 const dcp::Record& StoredItem::find(const std::string& name) const {
   for (const dcp::Record& record : records_)
     if (record.name == name) return record;
-  throw EngineError(ExitCode::kUnusable,
-                    fmt::format("'{}' in {} has no record {}", key_, file_.path(), name));
+  refuse("it has no record " + name);
 }
 
 StoredItem::Place StoredItem::place(const dcp::Record& record) const {
@@ -86,17 +83,14 @@ StoredItem::Place StoredItem::place(const std::string& record) const {
 std::vector<std::byte> StoredItem::whole(const std::string& record) const {
   const Place found = place(record);
   if (found.bytes > kMaxPickle)
-    throw EngineError(ExitCode::kUnusable,
-                      fmt::format("'{}' in {} has an absurdly large description", key_, file_.path()));
+    refuse("its description is absurdly large");
   return bytes(found.offset - location_.offset, found.bytes);
 }
 
 void StoredItem::check() const {
   for (const dcp::Record& record : records_)
     if (record.crc != 0 && crc_of(file_, place(record)) != record.crc)
-      throw EngineError(ExitCode::kUnusable,
-                        fmt::format("'{}' in {} is damaged: the checksum of its record {} differs", key_,
-                                    file_.path(), record.name));
+      refuse("it is damaged: the checksum of its record " + record.name + " differs");
 }
 
 }  // namespace ptrain::checkpoint

@@ -13,7 +13,8 @@ namespace ptrain::checkpoint {
 // The archive of one item, found in its file. Reads only what is asked for.
 class StoredItem {
  public:
-  // EngineError (kUnusable) when the bytes are not an archive that can be read here. `key` is for messages.
+  // EngineError (kUnusable) when the bytes are not an archive that can be read here. `key` is for
+  // messages.
   StoredItem(const InFile& file, const dcp::Location& location, std::string key);
 
   std::vector<std::byte> pickle() const { return whole("data.pkl"); }
@@ -31,6 +32,8 @@ class StoredItem {
   std::vector<std::byte> bytes(std::int64_t offset, std::int64_t count) const;
   template <class T>
   T usable(Result<T> result) const;
+  // Says which item of which file the error is about.
+  [[noreturn]] void refuse(const std::string& why) const;
 
   const InFile& file_;
   dcp::Location location_;

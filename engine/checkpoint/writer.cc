@@ -60,7 +60,7 @@ class Publisher {
   }
 
   void discard() const {
-    std::error_code ignored;   // a save has failed already; what is left is removed by the next prune
+    std::error_code ignored;   // the save has failed already; the next prune removes what is left
     fs::remove_all(temporary_, ignored);
   }
 
@@ -79,14 +79,14 @@ class Publisher {
     write_small(temporary_ + "/" + kManifestName, std::as_bytes(std::span(manifest)));
   }
 
-  // Swaps with an older checkpoint of the same name (a run that went back and came here again), so that one of the
-  // two is always in place.
+  // Swaps with an older checkpoint of the same name (a run that went back and came here again), so
+  // that one of the two is always in place.
   void put_in_place() const {
     const unsigned flags = fs::exists(folder_) ? RENAME_EXCHANGE : 0;
     if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, folder_.c_str(), flags) != 0)
       throw EngineError(ExitCode::kUnusable,
                         fmt::format("cannot publish {}: {}", folder_, std::strerror(errno)),
-                        flags != 0 ? "this file system cannot replace a folder: remove it first" : "");
+                        flags != 0 ? "if this file system cannot swap folders, remove it first" : "");
   }
 
   std::string folder_;

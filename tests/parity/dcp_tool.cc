@@ -1,7 +1,6 @@
 // Writes and reads checkpoints for dcp_roundtrip.py:
-//   dcp_tool write FOLDER RANKS    what `write` below says, cut into RANKS unequal runs that split rows
-//   dcp_tool read FOLDER RANKS     a JSON object of all tensors (flattened) and values of a checkpoint,
-//                                  read by RANKS ranks
+//   dcp_tool write FOLDER RANKS    what `write` says, cut into unequal runs that split rows
+//   dcp_tool read FOLDER RANKS     all tensors (flattened) and values of a checkpoint as JSON
 #include <fmt/format.h>
 
 #include <atomic>
@@ -74,10 +73,13 @@ json read(const std::string& folder, comm::Communicator& world) {
     const std::int64_t end = cut(count, world.rank() + 1, world.size());
     if (entry.dtype == "int32") continue;
     const auto size = static_cast<std::size_t>(end - begin);
-    void* data = entry.dtype == "int64" ? static_cast<void*>((integers[key] = std::vector<std::int64_t>(size)).data())
-                                        : static_cast<void*>((floats[key] = std::vector<double>(size)).data());
-    items.tensors.push_back({key, entry.dtype == "int64" ? DType::kInt64 : DType::kFloat64, entry.shape,
-                             begin, end, data});
+    const bool whole = entry.dtype == "int64";
+    if (whole) integers[key].resize(size);
+    else floats[key].resize(size);
+    void* data = whole ? static_cast<void*>(integers[key].data())
+                       : static_cast<void*>(floats[key].data());
+    const DType dtype = whole ? DType::kInt64 : DType::kFloat64;
+    items.tensors.push_back({key, dtype, entry.shape, begin, end, data});
   }
   for (const auto& [key, place] : metadata.values) items.values.push_back({key, {}});
   json found = json::object();

@@ -30,7 +30,8 @@ Result<std::vector<Record>> records_of(std::span<const std::byte> item) {
 TEST(Archive, DataIsAlignedInTheFile) {
   const std::vector<std::byte> data(100, std::byte{7});
   for (const std::uint64_t position : {0ul, 1ul, 4000ul, 123457ul}) {
-    const Wrapping around = wrap_tensor(bytes_of("pickle"), {data.size(), crc32(data), 4096}, position);
+    const Wrapping around =
+        wrap_tensor(bytes_of("pickle"), {data.size(), crc32(data), 4096}, position);
     EXPECT_EQ((position + around.head.size()) % 4096, 0u);
     std::vector<std::byte> item = around.head;
     item.insert(item.end(), data.begin(), data.end());
@@ -39,7 +40,8 @@ TEST(Archive, DataIsAlignedInTheFile) {
     ASSERT_TRUE(records) << records.error().message;
     ASSERT_EQ(records->size(), 3u);
     EXPECT_EQ((*records)[1].name, "data/0");
-    EXPECT_EQ(data_offset(std::span(item).subspan((*records)[1].header), (*records)[1], item.size()),
+    const Record& record = (*records)[1];
+    EXPECT_EQ(data_offset(std::span(item).subspan(record.header), record, item.size()),
               around.head.size());
   }
 }

@@ -55,7 +55,8 @@ TEST(Metadata, TruncationIsRefused) {
 
 Metadata one_tensor() {
   Metadata metadata;
-  metadata.tensors["w"] = {"float32", {4, 2}, {{{{0, 0}, {4, 2}}, {"__0_0.distcp", 0, 500, false}}}};
+  const Chunk chunk{{{0, 0}, {4, 2}}, {"__0_0.distcp", 0, 500, false}};
+  metadata.tensors["w"] = {"float32", {4, 2}, {chunk}};
   metadata.paths["w"] = {"w"};
   return metadata;
 }

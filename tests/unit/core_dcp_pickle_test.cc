@@ -27,8 +27,8 @@ std::string refusal(const std::string& text, const PickleLimits& limits = {}) {
   return tree ? "accepted" : tree.error().message;
 }
 
-// pickle.dumps of {'a': [1, -2, 300, 70000, 2**31, -2**31, -2**40, 2**64-1], 'b': (True, False, None), 'c': 0.1,
-// 'd': 'é'} by Python 3.11, protocols 2 and 5.
+// pickle.dumps of {'a': [1, -2, 300, 70000, 2**31, -2**31, -2**40, 2**64-1], 'b': (True, False,
+// None), 'c': 0.1, 'd': 'é'} by Python 3.11, protocols 2 and 5.
 constexpr const char* kProtocol2 =
     "80027d71002858010000006171015d7102284b014afeffffff4d2c014a701101008a0500000080004a000000808a06"
     "0000000000ff8a09ffffffffffffffff0065580100000062710388894e8771045801000000637105473fb999999999"
@@ -88,7 +88,8 @@ TEST(Pickle, RefusesMoreValuesThanTheLimit) {
 
 TEST(Pickle, RefusesUnknownOpcodesAndEmptyStacks) {
   EXPECT_NE(refusal("i.").find("opcode 0x69 is not used"), std::string::npos);
-  for (const char* broken : {"a.", "(.", "t.", "s.", "b.", "R.", "h\1.", "}a.", "NN.", "Nb.", "1.", ""})
+  for (const char* broken :
+       {"a.", "(.", "t.", "s.", "b.", "R.", "h\1.", "}a.", "NN.", "Nb.", "1.", ""})
     EXPECT_NE(refusal(broken), "accepted") << broken;
 }
 

@@ -167,8 +167,8 @@ TEST_F(Checkpoint, ASecondSaveReplacesTheFirst) {
   EXPECT_EQ(std::distance(fs::directory_iterator(root), fs::directory_iterator()), 1);
 }
 
-// A limit on the size of files stands for the full disk: the kernel refuses the same write. In a child process,
-// since the limit cannot be raised again.
+// A limit on the size of files stands for the full disk: the kernel refuses the same write. In a
+// child process, since the limit cannot be raised again.
 TEST_F(Checkpoint, AFullDiskPublishesNothing) {
   save_step(1);
   const auto child = [&] {

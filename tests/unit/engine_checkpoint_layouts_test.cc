@@ -68,8 +68,8 @@ TEST(Layouts, StridesOfPyTorchAreHonoured) {
     for (int row = 0; row < 6; ++row)
       for (int column = 0; column < 4; ++column)
         expected.push_back(static_cast<float>(column * 6 + row) / 4);   // counting(4, 6).t()
-    load(fixture("plain_1"), {{{"model.transposed", DType::kFloat32, {6, 4}, 0, 24, found.data()}}, {}},
-         world);
+    const TensorItem item{"model.transposed", DType::kFloat32, {6, 4}, 0, 24, found.data()};
+    load(fixture("plain_1"), {{item}, {}}, world);
     EXPECT_EQ(found, expected);
   });
 }
@@ -120,7 +120,8 @@ TEST_F(Foreign, AFlippedBitInPyTorchsFileIsRefused) {
   const Status status = verify(folder);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("'model.rows' in"), std::string::npos);
-  EXPECT_NE(status.error().message.find("the checksum of its record data/0 differs"), std::string::npos);
+  EXPECT_NE(status.error().message.find("the checksum of its record data/0 differs"),
+            std::string::npos);
 }
 
 // What is saved by some ranks and loaded by others, each with unequal parts that split rows.
@@ -135,8 +136,8 @@ TEST_F(Foreign, OursLoadsOnOtherRanks) {
         const std::int64_t begin = cut(count, world.rank(), writers);
         const std::int64_t end = cut(count, world.rank() + 1, writers);
         parts.push_back(counting(begin, end));
-        items.tensors.push_back({"model.t" + std::to_string(parts.size()), DType::kFloat64, shape, begin,
-                                 end, parts.back().data()});
+        items.tensors.push_back({"model.t" + std::to_string(parts.size()), DType::kFloat64, shape,
+                                 begin, end, parts.back().data()});
       }
       save(folder, items, world);
     });
@@ -149,8 +150,8 @@ TEST_F(Foreign, ElementsThatNoRankHoldsOrTwoHoldAreRefused) {
     tests::run_ranks(2, [&](comm::Communicator& world) {
       std::vector<float> data(8);
       const bool first = world.rank() == 0;
-      const TensorItem item{"w", DType::kFloat32, {8}, first ? 0 : second_begin, first ? first_end : 8,
-                            data.data()};
+      const TensorItem item{"w", DType::kFloat32, {8}, first ? 0 : second_begin,
+                            first ? first_end : 8, data.data()};
       try {
         save(folder, {{item}, {}}, world);
         ADD_FAILURE() << "saved";
