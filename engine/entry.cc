@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "core/run/build_id.h"
 #include "core/run/directory.h"
@@ -15,6 +17,7 @@
 #include "engine/comm/bootstrap_pmix.h"
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
+#include "engine/probe/probe.h"
 #include "engine/train/trainer.h"
 
 namespace ptrain {
@@ -33,6 +36,33 @@ train::Outcome run_training(const run::Request& request, comm::Communicator& wor
   const run::Plan plan =
       value_or_throw(run::read_plan(run::Directory{request.run_directory}.plan()));
   return train::train({request, plan, world, control});
+}
+
+// Measures this machine; rank 0 writes the figures to the request's output.
+train::Outcome run_probe(const run::Request& request, comm::Communicator& world) {
+  const std::string figures = probe::run_probe(world).dump(2);
+  if (world.rank() == 0) {
+    std::ofstream file(request.output);
+    file << figures << '\n';
+    if (!file.flush())
+      throw EngineError(ExitCode::kEnvironment,
+                        "cannot write the probe's figures to " + request.output,
+                        "the cache folder must be writable");
+  }
+  return {};
+}
+
+train::Outcome run_request(const run::Request& request, comm::Communicator& world,
+                           control::ControlClient& control) {
+  switch (request.mode) {
+    case run::Mode::kTrain:
+      return run_training(request, world, control);
+    case run::Mode::kProbe:
+      return run_probe(request, world);
+    case run::Mode::kData:
+      break;
+  }
+  throw EngineError(ExitCode::kUsage, "this engine has no mode for the request");
 }
 
 // Everything that a rank can die of, once: the exception becomes an exit code and a goodbye.
@@ -59,9 +89,7 @@ int run_rank(const run::Request& request) {
     const comm::Identity identity = comm::identify();
     control = std::make_unique<control::ControlClient>(request, identity.rank);
     world = identity.size > 1 ? comm::make_mpi({}) : comm::make_single();
-    if (request.mode != run::Mode::kTrain)
-      throw EngineError(ExitCode::kUsage, "this engine cannot do what the request asks for");
-    return run_training(request, *world, *control);
+    return run_request(request, *world, *control);
   });
   if (control != nullptr) control->goodbye(outcome.code, outcome.message, outcome.next_shape);
   const bool ended_together = outcome.code == ExitCode::kDone || outcome.code == ExitCode::kStopped;

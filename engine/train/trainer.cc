@@ -2,20 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <vector>
 
 #include "core/run/directory.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/control/resident_bytes.h"
 #include "engine/data/loader.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/learning_rate.h"
-#include "engine/train/metrics.h"
+#include "engine/train/reporter.h"
 #include "engine/train/run_data.h"
 #include "engine/train/run_state.h"
 #include "engine/train/shape_run.h"
@@ -30,7 +28,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What all ranks decide together at the end of a step; the largest request of any rank wins.
+// What all ranks decide together at the end of a step.
 struct Decision {
   bool stop = false;
   bool checkpoint = false;
@@ -72,22 +70,25 @@ class Trainer {
     } else {
       load_state(rank_state(), checkpoint);
       loader_->restore(progress_.position);
+      saved_step_ = progress_.step;
     }
     progress_.train_hash = data_.train->content_hash();
     if (data_.validation != nullptr) progress_.validation_hash = data_.validation->content_hash();
-    if (is_first() && data_.sources_changed)
-      warn(
-          "the data files have changed since the checkpoint: training goes on with the index it "
-          "was trained on");
-    if (is_first()) metrics_.emplace(directory_.metrics(), progress_.step, input_.request.attempt);
-    input_.control.event(EventKind::kRankReady, {{"step", progress_.step}});
-    if (is_first())
-      input_.control.event(EventKind::kShapeStarted, {{"shape", shape_->shape().name},
-                                                      {"step", progress_.step},
-                                                      {"last_step", span_.last_step},
-                                                      {"total_steps", total_steps_},
-                                                      {"checkpoint", checkpoint}});
+    reporter_.emplace(input_, *shape_, progress_.step);
+    say_started(checkpoint);
     last_save_ = Clock::now();
+  }
+
+  void say_started(const std::string& checkpoint) {
+    if (data_.sources_changed)
+      reporter_->warn(
+          "the data files have changed since the checkpoint: training goes on with the "
+          "index it was trained on");
+    reporter_->event(EventKind::kShapeStarted, {{"shape", shape_->shape().name},
+                                                {"step", progress_.step},
+                                                {"last_step", span_.last_step},
+                                                {"total_steps", total_steps_},
+                                                {"checkpoint", checkpoint}});
   }
 
   void step() {
@@ -99,7 +100,7 @@ class Trainer {
     const auto& optimizer = recipe_.optimizer;
     execute::StepSettings settings;
     settings.step = progress_.step + 1;
-    settings.learning_rate = learning_rate(recipe_.learning_rate, settings.step, total_steps_);
+    settings.learning_rate = rate_of(settings.step);
     settings.clip_norm = optimizer.clip_norm;
     settings.adamw = {optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.weight_decay};
     const auto result =
@@ -107,7 +108,11 @@ class Trainer {
     check_finite(result, settings.step);
     progress_.step = settings.step;
     progress_.tokens_total += result.num_targets;
-    report(result, settings.learning_rate, seconds_since(begin));
+    reporter_->step(result, progress_, settings.learning_rate, seconds_since(begin));
+  }
+
+  double rate_of(std::int64_t step) const {
+    return learning_rate(recipe_.learning_rate, step, total_steps_);
   }
 
   void check_finite(const execute::StepResult& result, std::int64_t step) {
@@ -118,44 +123,16 @@ class Trainer {
       throw EngineError(ExitCode::kNonFinite, text,
                         "lower learning_rate.peak or raise warmup_steps, and resume from the last "
                         "checkpoint; failure.nonfinite=skip goes on without the step");
-    if (is_first()) warn(text + "; the step is skipped");
-  }
-
-  void warn(const std::string& text) {
-    input_.control.event(EventKind::kWarning, {{"message", text}});
-  }
-
-  void report(const execute::StepResult& result, double rate, double step_s) {
-    step_times_.push_back(step_s);
-    if (!is_first()) return input_.control.set_step(progress_.step);
-    run::StepDone done;
-    done.step = progress_.step;
-    done.shape = shape_->shape().name;
-    done.loss = result.loss;
-    done.grad_norm = result.grad_norm;
-    done.learning_rate = rate;
-    done.tokens = result.num_targets;
-    done.tokens_total = progress_.tokens_total;
-    done.step_s = step_s;
-    done.tokens_per_s = static_cast<double>(result.num_targets) / step_s;
-    done.mfu = model_flops_share(done.tokens_per_s);
-    done.bytes_peak = control::resident_bytes();
-    metrics_->write(done);
-    input_.control.step_done(done);
-  }
-
-  double model_flops_share(double tokens_per_s) const {
-    const double peak = input_.plan.peak_flops_per_rank * input_.world.size();
-    if (peak <= 0) return 0;
-    return tokens_per_s *
-           model::train_flops_per_token(shape_->architecture(), shape_->shape().sequence) / peak;
+    reporter_->warn(text + "; the step is skipped");
   }
 
   bool is_due(std::int64_t every) const { return every > 0 && progress_.step % every == 0; }
 
+  // The wish of any rank counts. Collective over the world.
   Decision decide() {
     const double minutes = recipe_.checkpoint.every_minutes;
-    const bool by_time = is_first() && minutes > 0 && seconds_since(last_save_) >= 60 * minutes;
+    const bool by_time =
+        input_.world.rank() == 0 && minutes > 0 && seconds_since(last_save_) >= 60 * minutes;
     std::array<std::int32_t, 2> wishes{input_.control.stop_requested() ? 1 : 0, by_time ? 1 : 0};
     input_.world
         .all_reduce(reinterpret_cast<std::byte*>(wishes.data()), DType::kInt32, 2,
@@ -168,10 +145,9 @@ class Trainer {
     if (data_.validation == nullptr || recipe_.validation.tokens == 0) return;
     input_.control.set_phase("validation");
     const auto result = validate(*shape_, data_.validation, recipe_);
-    if (is_first())
-      input_.control.event(
-          EventKind::kValidation,
-          {{"step", progress_.step}, {"loss", result.loss}, {"tokens", result.num_targets}});
+    reporter_->event(
+        EventKind::kValidation,
+        {{"step", progress_.step}, {"loss", result.loss}, {"tokens", result.num_targets}});
   }
 
   // A checkpoint that cannot be written costs no training: it is said loudly and tried again later.
@@ -179,75 +155,53 @@ class Trainer {
     input_.control.set_phase("checkpoint");
     progress_.position = loader_->position();
     const std::string folder = directory_.checkpoint(progress_.step);
-    if (is_first()) input_.control.event(EventKind::kCheckpointStarted, {{"step", progress_.step}});
+    reporter_->event(EventKind::kCheckpointStarted, {{"step", progress_.step}});
     try {
-      save_state(rank_state(), progress_,
-                 learning_rate(recipe_.learning_rate, progress_.step, total_steps_), folder);
-      if (is_first()) checkpoint::prune(directory_.checkpoints(), recipe_.checkpoint.keep);
-      if (is_first())
-        input_.control.event(EventKind::kCheckpointPublished,
-                             {{"step", progress_.step}, {"folder", folder}});
+      save_state(rank_state(), progress_, rate_of(progress_.step), folder);
       saved_step_ = progress_.step;
+      if (input_.world.rank() == 0)
+        checkpoint::prune(directory_.checkpoints(), recipe_.checkpoint.keep);
+      reporter_->event(EventKind::kCheckpointPublished,
+                       {{"step", progress_.step}, {"folder", folder}});
     } catch (const EngineError& error) {
       if (error.error().code != ExitCode::kUnusable) throw;
-      if (is_first())
-        input_.control.event(EventKind::kCheckpointFailed,
-                             {{"step", progress_.step}, {"message", error.what()}});
+      reporter_->event(EventKind::kCheckpointFailed,
+                       {{"step", progress_.step}, {"message", error.what()}});
     }
     last_save_ = Clock::now();
   }
 
+  Outcome unsaved() const {
+    return {ExitCode::kUnusable,
+            fmt::format("step {} is done, but its checkpoint could not be written", progress_.step),
+            ""};
+  }
+
   Outcome stopped() const {
-    if (saved_step_ != progress_.step)
-      return {ExitCode::kUnusable,
-              fmt::format("stopped after step {}, but its checkpoint could not be written",
-                          progress_.step),
-              ""};
+    if (saved_step_ != progress_.step) return unsaved();
     return {ExitCode::kStopped,
-            fmt::format("stopped after step {}, checkpoint written", saved_step_), ""};
+            fmt::format("stopped after step {}, checkpoint written", progress_.step), ""};
   }
 
   Outcome finished() {
-    if (saved_step_ != progress_.step && progress_.step > span_.first_step && !step_times_.empty())
-      return {
-          ExitCode::kUnusable,
-          fmt::format("finished step {}, but its checkpoint could not be written", progress_.step),
-          ""};
+    if (saved_step_ != progress_.step) return unsaved();
     if (progress_.step < total_steps_)
       return {ExitCode::kDone, fmt::format("shape '{}' is finished", shape_->shape().name),
               recipe_.shapes[span_.index + 1].name};
     if (recipe_.validation.sample_tokens > 0) {
       input_.control.set_phase("sample");
       const std::string text = sample(*shape_, recipe_.validation.sample_tokens, recipe_.seed);
-      if (is_first())
-        input_.control.event(EventKind::kValidation, {{"step", progress_.step}, {"sample", text}});
+      reporter_->event(EventKind::kValidation, {{"step", progress_.step}, {"sample", text}});
     }
     return {ExitCode::kDone, fmt::format("all {} steps are done", total_steps_), ""};
   }
 
   Outcome end(Outcome outcome) {
-    if (is_first()) input_.control.event(EventKind::kShapeFinished, measured());
+    reporter_->shape_finished(progress_.step);
     shape_->close();
     return outcome;
   }
 
-  // What the plan predicted, as it was.
-  nlohmann::json measured() {
-    nlohmann::json fields{{"shape", shape_->shape().name}, {"step", progress_.step}};
-    if (!step_times_.empty()) {
-      auto middle = step_times_.begin() + static_cast<std::ptrdiff_t>(step_times_.size() / 2);
-      std::nth_element(step_times_.begin(), middle, step_times_.end());
-      fields["step_s"] = *middle;
-    }
-    for (int i = 0; i < program::kNumMemoryClasses; ++i) {
-      const auto memory_class = static_cast<program::MemoryClass>(i);
-      fields["bytes"][std::string(program::to_string(memory_class))] =
-          shape_->arena().peak(memory_class).value;
-    }
-    return fields;
-  }
-
-  bool is_first() const { return input_.world.rank() == 0; }
   RankState rank_state() {
     return {shape_->architecture(), input_.plan, shape_->layout(), shape_->executor().groups(),
             input_.world};
@@ -262,10 +216,9 @@ class Trainer {
   RunData data_;
   std::optional<ShapeRun> shape_;
   std::optional<data::Loader> loader_;
-  std::optional<Metrics> metrics_;
+  std::optional<Reporter> reporter_;
   Clock::time_point last_save_;
   std::int64_t saved_step_ = -1;
-  std::vector<double> step_times_;
 };
 
 }  // namespace
