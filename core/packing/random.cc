@@ -11,8 +11,8 @@ std::uint64_t RandomStream::next() {
   return word ^ (word >> 31);
 }
 
-// Lemire's multiply-and-reject: the high half of word x bound is the result, and the few low halves that
-// would favour some results are drawn again.
+// Lemire's multiply-and-reject: the high half of word x bound is the result, and the few low halves
+// that would favour some results are drawn again.
 std::uint64_t RandomStream::below(std::uint64_t bound) {
   const std::uint64_t reject_under = (0 - bound) % bound;
   while (true) {

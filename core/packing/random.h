@@ -21,7 +21,8 @@ class RandomStream {
 enum class Draw : std::uint64_t { kDocumentOrder = 1, kRowOrder = 2 };
 
 // The key of a stream of its own for each (seed, draw, epoch, window).
-std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch, std::int64_t window = 0);
+std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch,
+                         std::int64_t window = 0);
 
 // Fisher-Yates from the last element down; every order is equally likely.
 template <class T>
@@ -30,8 +31,8 @@ void shuffle(std::vector<T>& items, RandomStream stream) {
     std::swap(items[left - 1], items[static_cast<std::size_t>(stream.below(left))]);
 }
 
-// The documents 0 .. num_documents-1 in the order of an epoch; a function of its arguments alone, so every
-// rank of every layout computes the same.
+// The documents 0 .. num_documents-1 in the order of an epoch; a function of its arguments alone,
+// so every rank of every layout computes the same.
 std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
                                          std::int64_t num_documents);
 

@@ -6,8 +6,9 @@
 
 namespace ptrain::packing {
 
-// A run of one document's tokens [begin, end]: tokens begin .. end-1 are inputs, and the target of each is
-// the token after it. So ranges that share one token, [0, 8] and [8, 12], make each target once.
+// A run of one document's tokens [begin, end]: tokens begin .. end-1 are inputs, and the target of
+// each is the token after it. So ranges that share one token, [0, 8] and [8, 12], make each target
+// once.
 struct Range {
   std::int64_t document = 0;
   std::int64_t begin = 0;
@@ -22,8 +23,8 @@ using Row = std::vector<Range>;
 // A whole document of `num_tokens` tokens; empty when nothing of it can be a target.
 Range whole_document(std::int64_t document, std::int64_t num_tokens);
 
-// The rows of a window: ranges longer than a row are cut, best-fit decreasing fills the rows, and the rows
-// are shuffled (lengths would otherwise come sorted) by a stream with this key.
+// The rows of a window: ranges longer than a row are cut, best-fit decreasing fills the rows, and
+// the rows are shuffled (lengths would otherwise come sorted) by a stream with this key.
 std::vector<Row> pack_window(std::span<const Range> ranges, std::int64_t sequence,
                              std::uint64_t key);
 

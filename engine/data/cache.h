@@ -6,7 +6,8 @@
 namespace ptrain::data {
 
 // Where the cache of token indexes lies: `configured` (relative to `folder`) when not empty, else
-// $XDG_CACHE_HOME/ptrain/index, else ~/.cache/ptrain/index. The only reader of the environment here.
+// $XDG_CACHE_HOME/ptrain/index, else ~/.cache/ptrain/index. The only reader of the environment
+// here.
 std::string cache_folder(const std::string& configured, const std::string& folder);
 
 struct ContentHashes {
@@ -15,11 +16,13 @@ struct ContentHashes {
   bool operator==(const ContentHashes&) const = default;
 };
 
-// HASH.bin and HASH.idx for each content, and KEY.known for each set of files (by path, size and time) whose
-// contents have been hashed before. Any file may be removed at any time before a run: it is made again.
+// HASH.bin and HASH.idx for each content, and KEY.known for each set of files (by path, size and
+// time) whose contents have been hashed before. Any file may be removed at any time before a run:
+// it is made again.
 class Cache {
  public:
-  explicit Cache(std::string folder);   // made when missing; EngineError (kEnvironment) when it cannot be
+  // Makes the folder; EngineError (kEnvironment) when that fails.
+  explicit Cache(std::string folder);
   std::string index_path(const std::string& content_hash) const;
   // Whether a sound index of this content is there.
   bool has_index(const std::string& content_hash) const;

@@ -14,7 +14,8 @@ void read_in_pieces(const std::string& path,
 std::vector<std::byte> read_whole(const std::string& path);
 
 // A file that appears under its name only when it is complete: written beside it, and renamed by
-// publish(). Without publish() nothing stays. EngineError (kEnvironment) where it cannot be written.
+// publish(). Without publish() nothing stays. EngineError (kEnvironment) where it cannot be
+// written.
 class NewFile {
  public:
   explicit NewFile(std::string path);
@@ -31,8 +32,8 @@ class NewFile {
   int descriptor_ = -1;
 };
 
-// Held by one process at a time; waits for it. Where the file system knows no locks it holds nothing:
-// then two processes do the same work, and either result is whole.
+// Held by one process at a time; waits for it. Where the file system knows no locks it holds
+// nothing: then two processes do the same work, and either result is whole.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);

@@ -110,7 +110,8 @@ GlobMatches expand_glob(const std::string& pattern, const std::string& folder) {
   const fs::path root = fs::path(pattern).is_absolute() ? fs::path("/") : fs::path(folder);
   if (!parts.empty()) Walk(found).start(root, parts);
   std::ranges::sort(found.files);
-  const auto repeated = std::ranges::unique(found.files);   // `**/**` reaches a file on several ways
+  // `**/**` reaches a file on several ways.
+  const auto repeated = std::ranges::unique(found.files);
   found.files.erase(repeated.begin(), repeated.end());
   return found;
 }

@@ -17,7 +17,8 @@ namespace ptrain::data {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw EngineError(ExitCode::kUnusable, fmt::format("the token index {} is unusable: {}", path, reason),
+  throw EngineError(ExitCode::kUnusable,
+                    fmt::format("the token index {} is unusable: {}", path, reason),
                     "remove it; the next run builds it again from the text");
 }
 
@@ -67,7 +68,8 @@ class FileIndex final : public Index {
   std::span<const std::uint16_t> document(std::int64_t index) const override {
     const auto i = static_cast<std::size_t>(index);
     const auto begin = static_cast<std::size_t>(table_.begin.at(i));
-    return mapping_.tokens().subspan(begin, static_cast<std::size_t>(table_.begin.at(i + 1)) - begin);
+    const auto end = static_cast<std::size_t>(table_.begin.at(i + 1));
+    return mapping_.tokens().subspan(begin, end - begin);
   }
   const std::string& content_hash() const override { return table_.content_hash; }
 

@@ -27,26 +27,28 @@ struct IndexFiles {
   std::string validation;    // empty: the recipe asks for none
   std::string train_hash;
   std::string validation_hash;
-  std::int64_t train_documents = 0, validation_documents = 0, train_tokens = 0, validation_tokens = 0;
+  std::int64_t train_documents = 0, validation_documents = 0;
+  std::int64_t train_tokens = 0, validation_tokens = 0;
   std::int64_t skipped_files = 0;   // matched by a pattern, but empty or not a regular file
-  bool sources_changed = false;     // only from reopen_index: the files on disk are not those it was built from
+  bool sources_changed = false;     // since the index was built; only from reopen_index
 };
 
-// Builds what is missing in the cache and says where it lies. Several processes may call at once: one builds,
-// the others wait. folder: what relative paths start from.
-// The split into train and validation depends on the documents' bytes alone: not on names, order or seed.
-// A second call trusts path, size and modification time (ns) of each file, and reads none of them.
-// EngineError: kUsage for what the recipe cannot ask for; kUnusable where no file matches, a file cannot be
+// Builds what is missing in the cache and says where it lies. Several processes may call at once:
+// one builds, the others wait. folder: what relative paths start from. The split into train and
+// validation depends on the documents' bytes alone: not on names, order or seed. A second call
+// trusts path, size and modification time (ns) of each file, and reads none of them. EngineError:
+// kUsage for what the recipe cannot ask for; kUnusable where no file matches, a file cannot be
 // read, or nothing is left after empty files; kEnvironment where the cache cannot be written.
 IndexFiles prepare_index(const recipe::Data& data, const std::string& folder);
 
-// The index that a checkpoint names by its hashes (validation_hash may be empty). Sources that have changed
-// since are reported, not read; an index that is gone is built again. EngineError (kUnusable) when the
-// sources no longer give the same hashes.
+// The index that a checkpoint names by its hashes (validation_hash may be empty). Sources that have
+// changed since are reported, not read; an index that is gone is built again. EngineError
+// (kUnusable) when the sources no longer give the same hashes.
 IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
                         const std::string& train_hash, const std::string& validation_hash);
 
-// Opens PATH.idx and PATH.bin. EngineError (kUnusable) where they are damaged or do not belong together.
+// Opens PATH.idx and PATH.bin. EngineError (kUnusable) where they are damaged or do not belong
+// together.
 std::shared_ptr<const Index> open_index(const std::string& path);
 
 // Documents that rows of `sequence` tokens must cut.

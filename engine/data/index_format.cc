@@ -37,7 +37,9 @@ T load(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-tl::unexpected<Error> damaged(std::string reason) { return fail(ExitCode::kUnusable, std::move(reason)); }
+tl::unexpected<Error> damaged(std::string reason) {
+  return fail(ExitCode::kUnusable, std::move(reason));
+}
 
 Status check_header(const Header& header, std::size_t size) {
   if (std::string_view(header.magic, sizeof header.magic) != kMagic)

@@ -18,7 +18,7 @@ namespace ptrain::data {
 //   u64      tokens
 //   u64      XXH3-64 of PATH.bin
 //   char[32] content hash, hexadecimal: of the sources' bytes in order and the tokenizer
-//   u64[documents + 1] where each document begins, in tokens; the last is `tokens`. No document is empty.
+//   u64[documents + 1] where each document begins, in tokens; the last is `tokens`; rising
 //   u64      XXH3-64 of everything above
 struct IndexTable {
   std::vector<std::int64_t> begin;

@@ -24,18 +24,20 @@ class Loader {
     std::uint64_t seed = 0;
     std::int64_t sequence = 0;
     recipe::Packing packing;
-    bool repeat = true;                    // false: one pass (validation), rows past the end are all padding
+    bool repeat = true;          // false: one pass (validation), then rows are all padding
   };
   Loader(std::shared_ptr<const Index> index, Options options);
   ~Loader();
 
-  // Rows of one step: micro-batch i of data rank d holds rows [(i * num_data_ranks + d) * rows_each, ...).
-  // Every rank must call it with the same counts: they say how far the stream goes on.
-  StepRows next(int data_rank, int num_data_ranks, std::int64_t num_micro_batches, std::int64_t rows_each);
+  // Rows of one step: micro-batch i of data rank d holds rows [(i * num_data_ranks + d) *
+  // rows_each, ...). Every rank must call it with the same counts: they say how far the stream goes
+  // on.
+  StepRows next(int data_rank, int num_data_ranks, std::int64_t num_micro_batches,
+                std::int64_t rows_each);
 
   // restore(position()) gives the same rows again, on any number of ranks. On a loader of another
-  // `sequence` what the position's window had not given out opens a new window, so that nothing is lost
-  // or repeated. EngineError (kUnusable) for a position of another index or seed.
+  // `sequence` what the position's window had not given out opens a new window, so that nothing is
+  // lost or repeated. EngineError (kUnusable) for a position of another index or seed.
   Position position() const;
   void restore(const Position& position);
 

@@ -12,7 +12,8 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 
 [[noreturn]] void refuse(const std::string& reason) {
-  throw EngineError(ExitCode::kUnusable, "the data position of the checkpoint cannot be read: " + reason,
+  throw EngineError(ExitCode::kUnusable,
+                    "the data position of the checkpoint cannot be read: " + reason,
                     "resume from an older checkpoint");
 }
 
@@ -38,7 +39,7 @@ std::vector<packing::Range> ranges_from(const json& numbers) {
   std::vector<packing::Range> ranges;
   for (std::size_t i = 0; i < numbers.size(); i += 3) {
     for (std::size_t k = i; k < i + 3; ++k)
-      if (!numbers[k].is_number_integer()) refuse("'carried' holds something else than whole numbers");
+      if (!numbers[k].is_number_integer()) refuse("'carried' holds more than whole numbers");
     ranges.push_back({numbers[i].get<std::int64_t>(), numbers[i + 1].get<std::int64_t>(),
                       numbers[i + 2].get<std::int64_t>()});
   }
@@ -46,7 +47,7 @@ std::vector<packing::Range> ranges_from(const json& numbers) {
 }
 
 Position parse(const json& object) {
-  if (count(object, "version") != kVersion) refuse("it has a version that this ptrain does not know");
+  if (count(object, "version") != kVersion) refuse("its version is unknown to this ptrain");
   Position position;
   position.epoch = count(object, "epoch");
   position.window = count(object, "window");

@@ -34,7 +34,8 @@ void check_supported(const recipe::Data& data) {
                       fmt::format("data.tokenizer: '{}' is not known", data.tokenizer),
                       "the tokenizer there is: byte");
   if (!(data.validation_fraction >= 0.0 && data.validation_fraction < 1.0))
-    throw EngineError(ExitCode::kUsage, "data.validation_fraction is not in [0, 1)", "give e.g. 0.01");
+    throw EngineError(ExitCode::kUsage, "data.validation_fraction is not in [0, 1)",
+                      "give e.g. 0.01");
 }
 
 // What a set of files is known by without reading them.
@@ -60,7 +61,8 @@ std::vector<Document> hash_documents(const std::vector<SourceFile>& files) {
       size += std::ssize(piece);
     });
     if (size != file.size)
-      throw EngineError(ExitCode::kUnusable, "the data file " + file.path + " changes while it is read",
+      throw EngineError(ExitCode::kUnusable,
+                        "the data file " + file.path + " changes while it is read",
                         "start again when nobody writes it");
     documents.push_back({file, hasher.digest()});
   }
@@ -237,8 +239,9 @@ IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
   const ContentHashes found = known_or_built(data, find_sources(data, folder), cache);
   if (found == recorded) return describe(cache, recorded);
   throw EngineError(ExitCode::kUnusable,
-                    fmt::format("the token index of the checkpoint ({}) is gone from {}, and the data "
-                                "files have changed since", train_hash, cache.folder()),
+                    fmt::format("the token index of the checkpoint ({}) is gone from {}, and the "
+                                "data files have changed since",
+                                train_hash, cache.folder()),
                     "restore the data files, or start a new run from the checkpoint's weights");
 }
 

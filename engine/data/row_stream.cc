@@ -19,7 +19,8 @@ bool has_targets(const Index& index) {
 
 [[noreturn]] void refuse(const char* reason, const char* hint) {
   throw EngineError(ExitCode::kUnusable,
-                    std::string("the data position of the checkpoint cannot be used: ") + reason, hint);
+                    std::string("the data position of the checkpoint cannot be used: ") + reason,
+                    hint);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace ptrain::data {
 
-// The rows of all ranks, one after the other: windows of the epoch's document order, packed one at a time.
+// The rows of all ranks, one after the other: windows of the epoch's document order, packed one at
+// a time.
 class RowStream {
  public:
   RowStream(std::shared_ptr<const Index> index, Loader::Options options);

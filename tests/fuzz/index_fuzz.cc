@@ -1,5 +1,5 @@
-// Any bytes are refused as a token index, or they are the very bytes that its writer gives. Each input
-// is also tried with its checksum set right, so that damage reaches the checks behind it.
+// Any bytes are refused as a token index, or they are the very bytes that its writer gives. Each
+// input is also tried with its checksum set right, so that damage reaches the checks behind it.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,5 @@
-// Any text is refused as a data position or survives its JSON form, and a loader takes it or refuses it.
+// Any text is refused as a data position or survives its JSON form, and a loader takes it or
+// refuses it.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -33,7 +33,7 @@ TEST(BestFit, HandCalculation) {
   const Bins bins = best_fit_decreasing(Lengths{2, 5, 7, 4, 2, 6, 3}, 10);
   EXPECT_EQ(bins.count, 3);
   EXPECT_EQ(bins.bin_of, (Lengths{2, 2, 0, 1, 2, 1, 0}));
-  EXPECT_EQ(bins.placed, (Lengths{2, 5, 1, 3, 6, 0, 4}));   // of equal lengths the earlier item first
+  EXPECT_EQ(bins.placed, (Lengths{2, 5, 1, 3, 6, 0, 4}));   // ties: the earlier item
 }
 
 TEST(BestFit, Edges) {
@@ -56,8 +56,9 @@ RC_GTEST_PROP(BestFit, AgreesWithThePlainForm, ()) {
   RC_ASSERT(bins.count == plain_count(lengths, capacity));
 }
 
-// tests/fixtures/packing/prolong.txt (README there): real document lengths. Their packing efficiency with the published
-// pure-Python best-fit decreasing was measured on a longer sample of the same list as .9929, .9953, .9983.
+// tests/fixtures/packing/prolong.txt (README there): real document lengths. Their packing
+// efficiency with the published pure-Python best-fit decreasing was measured on a longer sample of
+// the same list as .9929, .9953, .9983.
 TEST(BestFit, RealLengthsFillRows) {
   std::ifstream file(std::string(std::getenv("PTRAIN_SOURCE_DIR")) +
                      "/tests/fixtures/packing/prolong.txt");
@@ -65,7 +66,8 @@ TEST(BestFit, RealLengthsFillRows) {
   for (std::int64_t length; file >> length;) lengths.push_back(length);
   ASSERT_EQ(lengths.size(), 6144u);
   const double tokens = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), 0LL));
-  for (const auto& [capacity, efficiency] : {std::pair{4096, .9929}, {8192, .9953}, {32768, .9983}}) {
+  for (const auto& [capacity, efficiency] :
+       {std::pair{4096, .9929}, {8192, .9953}, {32768, .9983}}) {
     Lengths pieces;
     for (std::int64_t length : lengths)
       for (; length > 0; length -= capacity)

@@ -12,10 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(MatchesPart, StarsAndMarks) {
-  for (const auto& [name, part] : {std::pair{"a.h", "*.h"}, {"a.h", "?.h"}, {"abc", "a*c"}, {"abc", "***"},
-                                   {"ac", "a*c"}, {"aXbXc", "a*X*c"}, {".git", ".*"}, {"a[b", "a[b"}})
+  for (const auto& [name, part] : {std::pair{"a.h", "*.h"}, {"a.h", "?.h"}, {"abc", "a*c"},
+                                   {"abc", "***"}, {"ac", "a*c"}, {"aXbXc", "a*X*c"},
+                                   {".git", ".*"}, {"a[b", "a[b"}})
     EXPECT_TRUE(matches_part(name, part)) << name << " " << part;
-  for (const auto& [name, part] : {std::pair{"a.hh", "*.h"}, {"ab.h", "?.h"}, {"abd", "a*c"}, {".git", "*"},
+  for (const auto& [name, part] : {std::pair{"a.hh", "*.h"}, {"ab.h", "?.h"}, {"abd", "a*c"},
+                                   {".git", "*"},
                                    {".a", "?a"}, {"", "?"}, {"a", ""}, {"aXc", "a*X*X*c"}})
     EXPECT_FALSE(matches_part(name, part)) << name << " " << part;
 }

@@ -24,7 +24,8 @@ std::vector<std::byte> with_u64(std::size_t at, std::uint64_t value) {
 TEST(IndexFormat, BytesLieAsDocumented) {
   const auto bytes = index_to_bytes(kTable);
   ASSERT_EQ(bytes.size(), 72u + 4 * 8 + 8);
-  EXPECT_EQ(std::memcmp(bytes.data(), "PTRNIDX\0\1\0\0\0\2\0\0\0\3\0\0\0\0\0\0\0\t\0\0\0\0\0\0\0", 32), 0);
+  const char start[] = "PTRNIDX\0\1\0\0\0\2\0\0\0\3\0\0\0\0\0\0\0\t\0\0\0\0\0\0";
+  EXPECT_EQ(std::memcmp(bytes.data(), start, 32), 0);
   EXPECT_EQ(std::memcmp(bytes.data() + 32, "\x88\x77\x66\x55\x44\x33\x22\x11", 8), 0);
   EXPECT_EQ(std::memcmp(bytes.data() + 40, "0123456789abcdef0123456789abcdef", 32), 0);
   EXPECT_EQ(std::memcmp(bytes.data() + 80, "\3\0\0\0\0\0\0\0", 8), 0);

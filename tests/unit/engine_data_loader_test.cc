@@ -39,8 +39,8 @@ Loader::Options options(std::int64_t sequence, std::int64_t window = 4096, bool 
 
 using Tokens = std::vector<std::int32_t>;
 
-// Documents "ab", "c", "defgh" in rows of 4: "defgh" + EOS has 5 inputs, cut into 4 and 1.
-// Best fit, longest first: [defg] [ab + c + h]; the pieces of 2, 1 and 1 fill the second row exactly.
+// Documents "ab", "c", "defgh" in rows of 4: "defgh" + EOS has 5 inputs, cut into 4 and 1. Best
+// fit, longest first: [defg] [ab + c + h]; the pieces of 2, 1 and 1 fill the second row exactly.
 TEST(Loader, HandCalculation) {
   const auto index = memory_index(
       {{'a', 'b', kByteEos}, {'c', kByteEos}, {'d', 'e', 'f', 'g', 'h', kByteEos}});
@@ -69,7 +69,8 @@ TEST(Loader, HandCalculation) {
   EXPECT_EQ(at_row(batch.targets, 2), Tokens(4, kNoTarget));
   std::vector<DocumentSpan> spans{{full * 4, full * 4 + 4}};
   const std::int64_t begin = mixed * 4;
-  const std::vector<DocumentSpan> small{{begin, begin + 2}, {begin + 2, begin + 3}, {begin + 3, begin + 4}};
+  const std::vector<DocumentSpan> small{
+      {begin, begin + 2}, {begin + 2, begin + 3}, {begin + 3, begin + 4}};
   spans.insert(full == 0 ? spans.end() : spans.begin(), small.begin(), small.end());
   spans.push_back({8, 12});
   EXPECT_EQ(batch.documents, spans);
@@ -124,7 +125,7 @@ TEST(Position, TextIsExact) {
   EXPECT_THROW(position_from_json_text(text), EngineError);
 }
 
-// --- properties over random texts and shapes -------------------------------------------------------------
+// --- properties over random texts and shapes ---
 
 struct Case {
   std::vector<int> lengths;
@@ -143,8 +144,8 @@ Case any_case() {
 // A row as text that can be compared: one rank, one micro-batch.
 MicroBatch next_row(Loader& loader) { return loader.next(0, 1, 1, 1).micro_batches.at(0); }
 
-// Every pair (token, target) of a row; in this index pairs name their document and place only modulo
-// 256, so counts of pairs are compared.
+// Every pair (token, target) of a row; in this index pairs name their document and place only
+// modulo 256, so counts of pairs are compared.
 using Pairs = std::map<std::pair<int, int>, int>;
 
 void add_pairs(const MicroBatch& batch, Pairs& pairs) {

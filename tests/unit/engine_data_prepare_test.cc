@@ -147,7 +147,8 @@ TEST_F(PrepareIndex, AFullDiskLeavesNothingHalfWritten) {
   EXPECT_EQ(prepare().train_documents, 1);
 }
 
-// Same path, size and time: trusted unread. Another time: read, and the same content is the same index.
+// Same path, size and time: trusted unread. Another time: read, and the same content is the same
+// index.
 TEST_F(PrepareIndex, ASecondCallReadsNothing) {
   write("a.txt", "one");
   const IndexFiles first = prepare();
