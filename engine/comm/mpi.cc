@@ -15,14 +15,15 @@
 namespace ptrain::comm {
 namespace {
 
-void check(int status, std::string_view what) {
+constexpr const char* kPeerHint = "a rank or a link may be gone: see the logs of the other ranks";
+
+void check(int status, std::string_view what, const char* hint = kPeerHint) {
   if (status == MPI_SUCCESS) return;
   std::string text(MPI_MAX_ERROR_STRING, '\0');
   int length = 0;
   MPI_Error_string(status, text.data(), &length);
   text.resize(static_cast<std::size_t>(length));
-  throw EngineError(ExitCode::kRankError, fmt::format("MPI: {} failed: {}", what, text),
-                    "a rank or a link may be gone: see the logs of the other ranks");
+  throw EngineError(ExitCode::kRankError, fmt::format("MPI: {} failed: {}", what, text), hint);
 }
 
 class MpiTransfer final : public Transfer {
@@ -87,7 +88,8 @@ class MpiMemory final : public SharedMemory {
     const MPI_Aint mine = rank == 0 ? bytes + kAlignment : 0;
     void* unused = nullptr;
     check(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, comm, &unused, &win_),
-          fmt::format("{} bytes of shared memory", bytes));
+          fmt::format("{} bytes of shared memory", bytes),
+          "make /dev/shm larger (containers often have 64 MiB), or use fewer ranks a node");
     MPI_Aint size = 0;
     int unit = 0;
     void* begin = nullptr;
