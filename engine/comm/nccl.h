@@ -14,8 +14,8 @@ struct NcclOptions {
 };
 
 // A communicator for buffers in GPU memory, of the same ranks as `peers`, which it owns and uses
-// for addresses and barriers. Sums are NCCL's own: the same bits from run to run, not those of other
-// backends. It has no windows. A build without CUDA throws EngineError.
+// for addresses and barriers. Sums are NCCL's own: the same bits from run to run, not those of
+// other backends. It has no windows. A build without CUDA throws EngineError.
 std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> peers,
                                         const NcclOptions& options);
 
