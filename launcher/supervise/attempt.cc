@@ -57,7 +57,8 @@ void Attempt::feed(const Input& input) {
 }
 
 void Attempt::obey(const KillAll& output) {
-  kill_descendants(output.launcher_too ? 0 : process_.pid(), kKillLimit);
+  const Owned launcher = output.launcher_too ? Owned::kKill : Owned::kSpare;
+  kill_descendants(process_.pid(), launcher, kKillLimit);
 }
 
 void Attempt::obey(const Record& record) {
@@ -92,7 +93,7 @@ void Attempt::end(base::ExitStatus status) {
   while (has_news(std::chrono::milliseconds(0), -1)) {}  // last words are already in the sockets
   output_ += process_.read_output();
   const bool out_of_memory = out_of_memory_kills() > kills_before_;
-  kill_descendants(0, kKillLimit);
+  kill_descendants(0, Owned::kKill, kKillLimit);
   feed(LauncherEnded{status, setup_.backend.report(output_), out_of_memory});
 }
 

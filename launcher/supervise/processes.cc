@@ -57,11 +57,11 @@ std::vector<int> descendants(int spare) {
   return result;
 }
 
-// Takes away the zombies among our adopted children, but leaves `spare` to its owner.
-void reap(int spare) {
+// Takes away the zombies among our adopted children, but leaves `owned` to its owner.
+void reap(int owned) {
   siginfo_t info{};
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
-    if (info.si_pid == spare) return;
+    if (info.si_pid == owned) return;
     ::waitpid(info.si_pid, nullptr, WNOHANG);
     info = {};
   }
@@ -71,17 +71,17 @@ void reap(int spare) {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-bool kill_descendants(int spare, std::chrono::milliseconds limit) {
+bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   for (;;) {
-    const auto left = descendants(spare);
+    const auto left = descendants(what == Owned::kSpare ? owned : 0);
     if (left.empty()) break;
     if (std::chrono::steady_clock::now() > end) return false;
     for (const int pid : left) ::kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    reap(spare);
+    reap(owned);
   }
-  reap(spare);
+  reap(owned);
   return true;
 }
 
