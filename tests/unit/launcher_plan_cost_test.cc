@@ -59,21 +59,21 @@ class CostTest : public ::testing::Test {
 TEST_F(CostTest, ForwardByHand) {
   EXPECT_EQ(forward_work(context(), architecture.layers[0]), (LayerWork{21000, 840, 2080}));
   EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()),
-              1e-5 + 21e-6 + 840 / 0.6e9 + 2080 / 1e8, 1e-12);
+              1e-5 + 21e-6 + 840 / 0.1e9 + 2080 / 1e8, 1e-12);
 }
 
-// Twice the FLOPs; 21 x 4 x 40 = 3,360 bytes of activations, weights read, gradients written;
-// and read too where they add to earlier ones.
+// Twice the FLOPs, 840 x 2.5 of attention; 21 x 4 x 40 = 3,360 bytes of activations, weights read,
+// gradients written; and read too where they add to earlier ones.
 TEST_F(CostTest, BackwardByHand) {
   EXPECT_EQ(backward_work(context(), architecture.layers[0], false),
-            (LayerWork{42000, 1680, 3360 + 800}));
+            (LayerWork{42000, 2100, 3360 + 800}));
   EXPECT_EQ(backward_work(context(), architecture.layers[0], true).bytes, 3360 + 1200);
 }
 
 TEST_F(CostTest, ThreadsSpeedUpTheArithmeticOnly) {
   placement.threads = 2;
   EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()),
-              1e-5 + 10.5e-6 + 420 / 0.6e9 + 2080 / 1e8, 1e-12);
+              1e-5 + 10.5e-6 + 420 / 0.1e9 + 2080 / 1e8, 1e-12);
 }
 
 // The rank holds 50 elements = 200 bytes, touched 7 times.

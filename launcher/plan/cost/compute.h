@@ -14,8 +14,8 @@ struct LayerWork {
 };
 
 LayerWork forward_work(const CostContext& context, const model::LayerSpec& layer);
-// Twice the FLOPs; weights are read once, their gradients written, and read where they add to
-// earlier ones; so are the gradients of activations.
+// Twice the FLOPs, 2.5 times those of attention; weights are read once, their gradients written,
+// and read where they add to earlier ones; so are the gradients of activations.
 LayerWork backward_work(const CostContext& context, const model::LayerSpec& layer,
                         bool accumulates);
 
