@@ -1,0 +1,60 @@
+#include "launcher/start/mpirun.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ptrain::start {
+namespace {
+
+TEST(Mpirun, CommandLine) {
+  const Mpirun mpirun("/usr/bin/mpirun", true, true);
+  const auto command = mpirun.command({"/opt/ptrain", "/r/a b.json", "secret", 4, 2});
+  EXPECT_EQ(base::to_text(command, "PTRAIN_CONTROL_TOKEN"),
+            "OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive PTRAIN_CONTROL_TOKEN=... "
+            "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+            "/usr/bin/mpirun -np 4 --oversubscribe --bind-to none "
+            "/opt/ptrain worker --request '/r/a b.json'");
+}
+
+TEST(Mpirun, FlagsOnlyWhereTheyAreNeeded) {
+  const Mpirun mpirun("/usr/bin/mpirun", false, false);
+  const auto text = base::to_text(mpirun.command({"/p", "/r", "", 1, 1}));
+  EXPECT_NE(text.find("--mca btl_vader_single_copy_mechanism none"), std::string::npos);
+  EXPECT_EQ(text.find("ALLOW_RUN_AS_ROOT"), std::string::npos);
+}
+
+// The texts are those of Open MPI 4.1.4.
+TEST(Mpirun, ReadsWhoDiedFirst) {
+  const Mpirun mpirun("/usr/bin/mpirun", false, true);
+  EXPECT_EQ(mpirun.report("mpirun noticed that process rank 1 with PID 0 on node vm exited on "
+                          "signal 9 (Killed).\n"),
+            (LauncherReport{1, 9, 0}));
+  EXPECT_EQ(mpirun.report("the job to be terminated. The first process to do so was:\n\n"
+                          "  Process name: [[29310,1],12]\n  Exit code:    3\n"),
+            (LauncherReport{12, 0, 3}));
+  EXPECT_EQ(mpirun.report(""), LauncherReport{});
+  EXPECT_EQ(mpirun.report("mpirun noticed that process rank "), (LauncherReport{-1, 0, 0}));
+}
+
+TEST(Mpirun, OtherMpisAreRefused) {
+  EXPECT_TRUE(check_mpirun_version("mpirun (Open MPI) 4.1.4\n", "m"));
+  EXPECT_TRUE(check_mpirun_version("mpirun (Open MPI) 5.0.3\n", "m"));
+  for (const char* text : {"mpirun (Open MPI) 4.0.7\n", "mpirun (Open MPI) 3.1.0",
+                           "HYDRA build details:\n    Version: 4.1\n", ""}) {
+    const auto status = check_mpirun_version(text, "m");
+    ASSERT_FALSE(status) << text;
+    EXPECT_EQ(status.error().code, ExitCode::kEnvironment);
+    EXPECT_NE(status.error().hint.find("install"), std::string::npos);
+  }
+}
+
+TEST(Mpirun, IsFoundInPath) {
+  EXPECT_EQ(find_in_path("/nowhere:/bin:/usr/bin", "sh"), "/bin/sh");
+  EXPECT_EQ(find_in_path("/nowhere:", "sh"), "");
+  EXPECT_EQ(find_in_path("", "sh"), "");
+  EXPECT_EQ(find_in_path("relative", "sh"), "");
+}
+
+}  // namespace
+}  // namespace ptrain::start

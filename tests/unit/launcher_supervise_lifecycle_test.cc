@@ -1,0 +1,241 @@
+#include "launcher/supervise/lifecycle.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <signal.h>
+
+namespace ptrain::supervise {
+namespace {
+
+// A lifecycle of `num_ranks` ranks with a clock moved by hand; what it asked for is counted.
+class Script {
+ public:
+  explicit Script(int num_ranks = 2, double hang_s = 10)
+      : num_ranks_(num_ranks), lifecycle_(1, num_ranks, hang_s, 0) {}
+
+  Script& at(double now) { now_ = now; return *this; }
+
+  Script& feed(const Input& input) {
+    for (const auto& output : lifecycle_.on(now_, input)) {
+      if (std::holds_alternative<KillAll>(output)) ++num_kills;
+      if (const auto* stop = std::get_if<SendStop>(&output)) stops.push_back(*stop);
+      if (const auto* record = std::get_if<Record>(&output)) records.push_back(*record);
+    }
+    return *this;
+  }
+
+  Script& hello() {
+    for (int rank = 0; rank < num_ranks_; ++rank)
+      feed(RankSaid{rank, run::Hello{"t", 1, rank, 100 + rank, "h", "b"}});
+    return *this;
+  }
+  Script& step(std::int64_t step, double seconds = 1) {
+    run::StepDone done{step, "s"};
+    done.step_s = seconds;
+    return feed(RankSaid{0, done});
+  }
+  Script& beat(int rank, std::int64_t step, std::string phase, std::string collective = "") {
+    return feed(RankSaid{rank, run::Heartbeat{step, std::move(phase), std::move(collective), 0}});
+  }
+  Script& goodbye(int rank, ExitCode code, std::string next = "") {
+    feed(RankSaid{rank, run::Goodbye{code, "because", std::move(next)}});
+    return feed(RankGone{rank});
+  }
+  Script& gone(int rank) { return feed(RankGone{rank}); }
+  Script& ended(int code, start::LauncherReport report = {}, bool out_of_memory = false) {
+    return feed(LauncherEnded{{code, 0}, report, out_of_memory});
+  }
+  Script& interrupt() { return feed(StopAsked{"signal INT", SIGINT, false}); }
+  Script& tick() { return feed(Tick{}); }
+
+  const run::Verdict& verdict() const {
+    EXPECT_TRUE(lifecycle_.ended());
+    return lifecycle_.verdict();
+  }
+  const Lifecycle& lifecycle() const { return lifecycle_; }
+
+  int num_kills = 0;
+  std::vector<SendStop> stops;
+  std::vector<Record> records;
+
+ private:
+  int num_ranks_;
+  double now_ = 0;
+  Lifecycle lifecycle_;
+};
+
+TEST(Lifecycle, AllGoodbyesMakeSuccess) {
+  Script script;
+  script.hello().step(9).goodbye(0, ExitCode::kDone).goodbye(1, ExitCode::kDone).ended(0);
+  EXPECT_EQ(script.verdict().code, ExitCode::kDone);
+  EXPECT_EQ(script.verdict().step, 9);
+  EXPECT_EQ(script.num_kills, 0);
+}
+
+TEST(Lifecycle, ALauncherThatReturnsZeroIsNotBelieved) {
+  Script script;
+  script.hello().goodbye(0, ExitCode::kDone).ended(0);
+  EXPECT_EQ(script.verdict().code, ExitCode::kRankError);
+  EXPECT_EQ(script.verdict().rank, 1);
+}
+
+TEST(Lifecycle, TheNextShapeIsCarried) {
+  Script script;
+  script.hello().goodbye(0, ExitCode::kDone, "long").goodbye(1, ExitCode::kDone).ended(0);
+  EXPECT_EQ(script.lifecycle().next_shape(), "long");
+}
+
+TEST(Lifecycle, ASignalIsNamed) {
+  Script script;
+  script.hello().gone(1).goodbye(0, ExitCode::kRankError).ended(137, {1, SIGSEGV, 0});
+  EXPECT_EQ(script.verdict().code, ExitCode::kRankSignal);
+  EXPECT_EQ(script.verdict().rank, 1);
+  EXPECT_EQ(script.verdict().signal, SIGSEGV);
+}
+
+TEST(Lifecycle, APeerThatComplainsFirstIsNotTheCause) {
+  Script script;
+  script.hello().goodbye(0, ExitCode::kRankError).gone(1).ended(137, {1, SIGKILL, 0});
+  EXPECT_EQ(script.verdict().code, ExitCode::kRankSignal);
+  EXPECT_EQ(script.verdict().rank, 1);
+}
+
+TEST(Lifecycle, ARanksOwnWordStandsWhenItAbortsAfterwards) {
+  Script script;
+  script.hello().goodbye(1, ExitCode::kRankError).ended(134, {1, SIGABRT, 0});
+  EXPECT_EQ(script.verdict().code, ExitCode::kRankError);
+  EXPECT_EQ(script.verdict().reason, "rank 1: because");
+}
+
+TEST(Lifecycle, ADeathBeforeHelloIsNamedByTheLauncher) {
+  Script script;
+  script.ended(3, {1, 0, 3});
+  EXPECT_EQ(script.verdict().code, ExitCode::kEnvironment);
+  EXPECT_EQ(script.verdict().rank, 1);
+}
+
+TEST(Lifecycle, OutOfMemoryNeedsEvidence) {
+  Script with, without, other;
+  with.hello().gone(0).ended(137, {0, SIGKILL, 0}, true);
+  EXPECT_EQ(with.verdict().code, ExitCode::kOutOfMemory);
+  without.hello().gone(0).ended(137, {0, SIGKILL, 0}, false);
+  EXPECT_EQ(without.verdict().code, ExitCode::kRankSignal);
+  other.hello().gone(0).ended(139, {0, SIGSEGV, 0}, true);
+  EXPECT_EQ(other.verdict().code, ExitCode::kRankSignal);
+}
+
+TEST(Lifecycle, AnExitCodeOfOursIsKeptAndOthersAreRankErrors) {
+  Script ours, foreign;
+  ours.hello().gone(1).ended(15, {1, 0, 15});
+  EXPECT_EQ(ours.verdict().code, ExitCode::kUnusable);
+  foreign.hello().gone(1).ended(137, {1, 0, 137});  // exit(137) is no proof of SIGKILL
+  EXPECT_EQ(foreign.verdict().code, ExitCode::kRankError);
+  EXPECT_EQ(foreign.verdict().signal, 0);
+}
+
+TEST(Lifecycle, ALauncherThatDoesNotReactIsEndedInUnderFiveSeconds) {
+  Script script;
+  script.hello().at(100).gone(1).at(102).tick();
+  EXPECT_EQ(script.num_kills, 0);
+  script.at(102.6).tick();
+  EXPECT_EQ(script.num_kills, 1);
+  script.at(104.7).tick();  // mpirun itself did not end
+  EXPECT_EQ(script.num_kills, 2);
+  script.ended(137, {0, SIGKILL, 0});  // the rank that we killed is not the cause
+  EXPECT_EQ(script.verdict().rank, 1);
+}
+
+TEST(Lifecycle, AKilledLauncherIsNamed) {
+  Script script;
+  script.hello().feed(LauncherEnded{{0, SIGKILL}, {}, false});
+  EXPECT_EQ(script.verdict().code, ExitCode::kRankSignal);
+  EXPECT_EQ(script.verdict().rank, -1);
+}
+
+TEST(Lifecycle, TheLaggardOfAHangIsNamed) {
+  Script script(3, 10);
+  script.hello().at(1).step(4);
+  for (double now = 2; now <= 12; ++now) {
+    script.at(now).beat(0, 4, "collective", "all_gather#9").beat(1, 4, "step", "all_gather#8");
+    script.beat(2, 4, "collective", "all_gather#9").tick();
+  }
+  EXPECT_EQ(script.num_kills, 0);  // phases changed at 2
+  script.at(12.1).tick();
+  EXPECT_EQ(script.num_kills, 1);
+  script.ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(script.verdict().code, ExitCode::kHang);
+  EXPECT_EQ(script.verdict().rank, 1);
+}
+
+TEST(Lifecycle, SlowPhasesGetFiveTimesTheLimit) {
+  Script first(2, 10), validation(2, 10);
+  first.hello().at(49).tick();  // before the first step
+  EXPECT_EQ(first.num_kills, 0);
+  first.at(51).tick();
+  EXPECT_EQ(first.num_kills, 1);
+  validation.hello().at(1).step(1).beat(0, 1, "validation").at(50).tick();
+  EXPECT_EQ(validation.num_kills, 0);
+}
+
+TEST(Lifecycle, StopsInTwoStages) {
+  Script script;
+  script.hello().interrupt();
+  ASSERT_EQ(script.stops.size(), 1u);
+  EXPECT_EQ(script.stops[0].rank, -1);
+  EXPECT_TRUE(script.stops[0].stop.checkpoint);
+  EXPECT_EQ(script.num_kills, 0);
+  script.interrupt();
+  EXPECT_EQ(script.num_kills, 1);
+  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGINT);
+}
+
+TEST(Lifecycle, AStopThatIsObeyedEndsWithItsCode) {
+  Script script;
+  script.hello().interrupt().goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
+  EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
+}
+
+TEST(Lifecycle, AStopBeforeTheRanksAreThereReachesEachLater) {
+  Script script;
+  script.interrupt().hello();
+  ASSERT_EQ(script.stops.size(), 3u);
+  EXPECT_EQ(script.stops[1].rank, 0);
+  EXPECT_EQ(script.stops[2].rank, 1);
+}
+
+TEST(Lifecycle, AShapeThatEndsWhileStoppingDoesNotStartTheNext) {
+  Script script;
+  script.hello().interrupt().goodbye(0, ExitCode::kDone, "long");
+  script.goodbye(1, ExitCode::kDone, "long").ended(0);
+  EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
+  EXPECT_EQ(script.lifecycle().next_shape(), "");
+}
+
+// Whatever comes in whatever order: the machine never ends before its launcher, and a rank that did
+// not say goodbye is never called success.
+RC_GTEST_PROP(Lifecycle, NoOrderOfMessagesFakesSuccess, (const std::vector<std::uint8_t>& moves)) {
+  Script script;
+  bool said[2] = {false, false};
+  double now = 0;
+  for (const auto move : moves) {
+    const int rank = move & 1;
+    script.at(now += 0.1);
+    switch (move / 2 % 7) {
+      case 0: script.hello(); break;
+      case 1: script.step(move); break;
+      case 2: script.gone(rank); break;
+      case 3: script.goodbye(rank, ExitCode::kDone); said[rank] = true; break;
+      case 4: script.beat(rank, move, "step"); break;
+      case 5: script.tick(); break;
+      case 6: script.goodbye(rank, ExitCode::kRankError); said[rank] = false; break;
+    }
+    RC_ASSERT(!script.lifecycle().ended());
+  }
+  script.ended(0);
+  RC_ASSERT(script.lifecycle().ended());
+  if (script.verdict().code == ExitCode::kDone) RC_ASSERT(said[0] && said[1]);
+}
+
+}  // namespace
+}  // namespace ptrain::supervise
