@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/action.h"
+
+namespace ptrain::program {
+
+// What a rank's own program must keep to, whatever the others do. Feed it every action in order,
+// then call end(). Each returns what is broken, or nothing.
+class RankCheck {
+ public:
+  using Broken = std::optional<std::string>;
+
+  RankCheck(const Program& program, const model::Architecture& architecture,
+            const mesh::Layout& layout);
+  Broken run(const Action& action);
+  Broken end() const;
+
+ private:
+  // Positions, counted from 1 in each lane, up to which a lane is known to be finished.
+  using Clock = std::array<int, 6>;
+
+  struct Group {
+    bool open = false;           // whole parameters are there, or on their way
+    int unshard = 0;             // position of the last UNSHARD in its lane
+    int last_use = 0;            // position in the compute lane
+    int writes = 0;              // backwards since the last reduction
+    int written_micro_batch = -1;
+    int last_write = 0;          // position in the compute lane
+    int num_reductions = 0;
+    int unfinished = -1;         // id of a reduction that nobody waited for
+    bool updated = false;
+    int readers = 0;             // layers that read it
+  };
+  enum class Stash { kNone, kInput, kAll };
+  struct Progress {
+    int forward = 0;             // layers done
+    int backward = 0;
+  };
+
+  Broken well_formed(const Action& action) const;
+  Broken advance(const Action& action);
+  Broken dispatch(const Action& action);
+  Broken use(const Action& action);
+  Broken forward(const Action& action);
+  Broken recompute(const Action& action);
+  Broken backward(const Action& action);
+  Broken write(const Action& action);
+  Broken unshard(const Action& action);
+  Broken reshard(const Action& action);
+  Broken reduce(const Action& action);
+  Broken norm() const;
+  Broken optimizer(const Action& action);
+
+  int num_layers() const { return static_cast<int>(architecture_.layers.size()); }
+  const model::LayerSpec& layer_of(const Action& action) const;
+  Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
+  bool transient_gradients() const { return layout_.shard > 1 && layout_.zero >= 2; }
+  int required_writes(const Group& group) const;
+  int now(Lane lane) const { return now_[static_cast<std::size_t>(lane)]; }
+
+  const Program& program_;
+  const model::Architecture& architecture_;
+  const mesh::Layout& layout_;
+  std::vector<Group> groups_;
+  std::map<std::pair<int, int>, Stash> stashes_;  // by (layer, micro-batch), those alive
+  std::vector<Progress> progress_;                // by micro-batch
+  std::vector<Clock> clocks_;                     // by action
+  std::array<int, 6> last_in_lane_;               // id of each lane's newest action, or -1
+  Clock now_{};                                   // of the action that runs
+  bool trains_ = false;
+  int norm_position_ = 0;                         // of GRAD_NORM in its lane; 0: not yet
+};
+
+}  // namespace ptrain::program

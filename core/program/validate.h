@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+
+#include "core/base/result.h"
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "core/program/action.h"
+
+namespace ptrain::program {
+
+// How a rank takes its actions up: each lane at its own pace, or all in one queue (NCCL's way).
+enum class Queues { kByLane, kOne };
+
+// Runs the programs of all ranks symbolically. Holds for a legal world: parameters are whole when a
+// layer reads them and given back after it; every stash is made once and freed once; every gradient
+// is complete when it is reduced, reduced once, and finished before GRAD_NORM; every group is
+// updated once after that; the ranks meet in their collectives, so that every action runs.
+// Errors (kBug): the first broken condition with its rank and action.
+Status validate(std::span<const Program> world, const model::Architecture& architecture,
+                const mesh::Layout& layout, Queues queues = Queues::kByLane);
+
+}  // namespace ptrain::program
