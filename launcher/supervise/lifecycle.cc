@@ -13,10 +13,10 @@ namespace {
 
 using run::EventKind;
 
-// mpirun ends the other ranks within 2 s of a death and then says which rank died and how.
-constexpr double kLauncherGrace = 2.5;
-// And it ends by itself, clearing its files away, within 2 s after its ranks are killed.
-constexpr double kKillGrace = 2;
+// mpirun ends the other ranks within 1.5 s of a death and then says which rank died and how.
+constexpr double kLauncherGrace = 2;
+// And it ends by itself, clearing its files away, in about as long after its ranks are killed.
+constexpr double kKillGrace = 1.5;
 
 bool is_failure(ExitCode code) {
   return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;

@@ -1,0 +1,185 @@
+// An engine without tensors for tests of starting and watching: its ranks count steps and, told by
+// the environment, fail in a chosen way.
+//   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error kill segv freeze stall
+//   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
+//   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes it
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "core/run/build_id.h"
+#include "core/run/directory.h"
+#include "core/run/plan.h"
+#include "core/run/request.h"
+#include "engine/base/engine_error.h"
+#include "engine/control/control_client.h"
+#include "engine/entry.h"
+
+namespace {
+
+using namespace ptrain;
+
+std::string variable(const char* name, const char* otherwise = "") {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+// The action of this rank before `step`, or empty.
+std::string action_at(int rank, std::int64_t step) {
+  std::string script = variable("PTRAIN_FAKE") + ",";
+  for (std::size_t start = 0, end = 0; (end = script.find(',', start)) != std::string::npos;
+       start = end + 1) {
+    const std::string one = script.substr(start, end - start);
+    const auto colon = one.find(':'), at = one.find('@');
+    if (colon == std::string::npos || at == std::string::npos) continue;
+    if (std::stoi(one) == rank && std::stoll(one.substr(at + 1)) == step)
+      return one.substr(colon + 1, at - colon - 1);
+  }
+  return "";
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) ::pause();
+}
+
+void act(const std::string& action, control::ControlClient& control) {
+  const std::string once = variable("PTRAIN_FAKE_ONCE");
+  if (action.empty() || (!once.empty() && ::access(once.c_str(), F_OK) == 0)) return;
+  if (!once.empty()) ::close(::open(once.c_str(), O_CREAT | O_WRONLY, 0600));
+  std::fprintf(stderr, "fake: %s\n", action.c_str());
+  if (action == "exit0") ::_exit(0);
+  if (action == "exit3") ::_exit(3);
+  if (action == "error") throw EngineError(ExitCode::kNonFinite, "the loss is not a number");
+  if (action == "kill") ::raise(SIGKILL);
+  if (action == "segv") ::raise(SIGSEGV);
+  if (action == "freeze") ::raise(SIGSTOP);
+  if (action == "stall") {
+    control.set_phase("step");
+    sleep_for_ever();
+  }
+  throw EngineError(ExitCode::kUsage, "the fake engine does not know '" + action + "'");
+}
+
+std::int64_t step_of(const std::string& checkpoint) {
+  const auto dash = checkpoint.rfind('-');
+  return dash == std::string::npos ? 0 : std::stoll(checkpoint.substr(dash + 1));
+}
+
+// Ranks keep step with one another, as the ranks of a real run do: each writes its step to a file
+// that all map, and waits for the others.
+class Barrier {
+ public:
+  Barrier(const run::Request& request, int num_ranks)
+      : path_(run::Directory{request.run_directory}.attempt_folder(request.attempt) + "/steps"),
+        num_ranks_(num_ranks) {
+    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ::ftruncate(file, kBytes) != 0) std::abort();
+    steps_ = static_cast<std::atomic<std::int64_t>*>(
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    ::close(file);
+  }
+
+  void wait(int rank, std::int64_t step) {
+    steps_[rank] = step;
+    for (int other = 0; other < num_ranks_; ++other)
+      while (steps_[other] < step) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  // Any rank that heard of a stop makes all stop, after the same step.
+  void stop(bool asked) {
+    if (asked) steps_[kStop] = 1;
+  }
+  bool stopped() const { return steps_[kStop] != 0; }
+
+ private:
+  static constexpr int kStop = 511;
+  static constexpr std::size_t kBytes = 4096;
+  std::string path_;
+  int num_ranks_;
+  std::atomic<std::int64_t>* steps_;
+};
+
+struct Span {
+  std::int64_t last = 0;         // step of this shape
+  std::string next_shape;
+};
+
+Span span_of(const run::Plan& plan, const std::string& shape) {
+  Span span;
+  const auto& shapes = plan.recipe.shapes;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    span.last += shapes[i].steps;
+    if (shapes[i].name != shape) continue;
+    if (i + 1 < shapes.size()) span.next_shape = shapes[i + 1].name;
+    return span;
+  }
+  throw EngineError(ExitCode::kBug, "no shape " + shape);
+}
+
+void save(const run::Request& request, int rank, std::int64_t step) {
+  if (rank == 0)
+    std::filesystem::create_directories(run::Directory{request.run_directory}.checkpoint(step));
+}
+
+void train(const run::Request& request, int rank, control::ControlClient& control) {
+  const run::Directory directory{request.run_directory};
+  const auto plan = value_or_throw(run::read_plan(directory.attempt_plan(request.attempt)));
+  const Span span = span_of(plan, request.shape);
+  const std::int64_t every = plan.recipe.checkpoint.every_steps;
+  const auto time = std::chrono::milliseconds(std::stoi(variable("PTRAIN_FAKE_STEP_MS", "20")));
+  Barrier barrier(request, static_cast<int>(plan.ranks.size()));
+  for (std::int64_t step = step_of(request.resume_from) + 1; step <= span.last; ++step) {
+    act(action_at(rank, step), control);
+    control.set_phase("collective");
+    barrier.wait(rank, 2 * step);
+    std::this_thread::sleep_for(time);
+    control.set_step(step);
+    if (rank == 0) {
+      run::StepDone done{step, request.shape, 1.0 / static_cast<double>(step)};
+      done.step_s = std::chrono::duration<double>(time).count();
+      control.step_done(done);
+    }
+    if (every > 0 && step % every == 0) save(request, rank, step);
+    barrier.stop(control.stop_requested());
+    barrier.wait(rank, 2 * step + 1);
+    if (!barrier.stopped()) continue;
+    save(request, rank, step);
+    return control.goodbye(ExitCode::kStopped);
+  }
+  save(request, rank, span.last);
+  control.goodbye(ExitCode::kDone, "", span.next_shape);
+}
+
+int run_rank(const run::Request& request, int rank) {
+  control::ControlClient control(request, rank);
+  try {
+    train(request, rank, control);
+    return 0;
+  } catch (const EngineError& error) {
+    std::fprintf(stderr, "fake: error: %s\n", error.what());
+    control.goodbye(error.error().code, error.what());
+    return static_cast<int>(error.error().code);
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const char* build_id,
+                                                                         const char* text) {
+  if (build_id != run::build_id()) {
+    std::fprintf(stderr, "this engine belongs to another build\n");
+    return static_cast<int>(ExitCode::kEnvironment);
+  }
+  const auto request = run::request_from_json_text(text);
+  if (!request || request->mode != run::Mode::kTrain) return 3;
+  return run_rank(*request, std::stoi(variable("OMPI_COMM_WORLD_RANK", "0")));
+}
