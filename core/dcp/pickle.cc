@@ -36,6 +36,10 @@ class Machine {
     if (ok()) error_ = fmt::format("{} at byte {}", why, position_);
   }
 
+  void refuse_if(std::string why) {
+    if (!why.empty()) refuse(std::move(why));
+  }
+
   std::string_view take(std::uint64_t count);
   std::string_view line();
   std::uint64_t unsigned_number(int bytes);
@@ -57,7 +61,6 @@ class Machine {
   void append(std::vector<NodeId> items, Kind contents);
   void put(std::uint64_t index);
   void get(std::uint64_t index);
-  void check_graph();
 
   std::string_view input_;
   PickleLimits limits_;
@@ -79,7 +82,7 @@ Result<Tree> Machine::run() {
     refuse("the pickle ends with a value missing");
   if (ok()) {
     tree_.root = stack_[0];
-    check_graph();
+    refuse_if(graph_problem(tree_, limits_.depth));
   }
   if (!ok()) return fail(ExitCode::kUnusable, "damaged or hostile pickle: " + error_);
   return std::move(tree_);
@@ -347,59 +350,7 @@ void Machine::get(std::uint64_t index) {
   push(memo_[index]);
 }
 
-// Depth-first with an own stack: refuses a value that contains itself, and one nested too deep.
-void Machine::check_graph() {
-  enum : std::uint8_t { kNew, kOpen, kClosed };
-  std::vector<std::uint8_t> color(tree_.nodes.size(), kNew);
-  std::vector<std::uint8_t> height(tree_.nodes.size(), 0);
-  struct Visit { NodeId id; std::size_t next; };
-  std::vector<Visit> path{{tree_.root, 0}};
-  color[tree_.root] = kOpen;
-  while (!path.empty()) {
-    const NodeId id = path.back().id;
-    const std::vector<NodeId>& items = tree_.at(id).items;
-    if (path.back().next == items.size()) {
-      color[id] = kClosed;
-      path.pop_back();
-      if (path.empty()) return;
-      std::uint8_t& parent = height[path.back().id];
-      parent = std::max(parent, static_cast<std::uint8_t>(height[id] + 1));
-      if (parent > limits_.depth) return refuse("values are nested too deep");
-      continue;
-    }
-    const NodeId child = items[path.back().next++];
-    if (color[child] == kOpen) return refuse("a value contains itself");
-    if (color[child] == kClosed) {
-      height[id] = std::max(height[id], static_cast<std::uint8_t>(height[child] + 1));
-      if (height[id] > limits_.depth) return refuse("values are nested too deep");
-      continue;
-    }
-    color[child] = kOpen;
-    path.push_back({child, 0});
-  }
-}
-
 }  // namespace
-
-bool Tree::is_global(NodeId id, std::string_view module, std::string_view name) const {
-  const Node& node = at(id);
-  return node.kind == Kind::kGlobal && at(node.items[0]).text == module &&
-         at(node.items[1]).text == name;
-}
-
-std::string_view Tree::global_name(NodeId id) const {
-  const Node& node = at(id);
-  return node.kind == Kind::kGlobal ? at(node.items[1]).text : std::string_view{};
-}
-
-std::optional<NodeId> Tree::find(NodeId dict, std::string_view key) const {
-  const Node& node = at(dict);
-  if (node.kind != Kind::kDict) return std::nullopt;
-  for (std::size_t i = 0; i + 1 < node.items.size(); i += 2)
-    if (at(node.items[i]).kind == Kind::kText && at(node.items[i]).text == key)
-      return node.items[i + 1];
-  return std::nullopt;
-}
 
 Result<Tree> read_pickle(std::span<const std::byte> bytes, const PickleLimits& limits) {
   return Machine(bytes, limits).run();

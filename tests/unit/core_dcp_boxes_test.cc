@@ -32,9 +32,9 @@ TEST(Boxes, LimitCutsRowsAndLongRows) {
 TEST(Overlap, ColumnsOfATransposedChunk) {
   // The chunk is columns 2..4 of a 2 x 4 tensor, stored column by column.
   const StoredTensor stored{"float32", "data/0", 1, {2, 2}, {1, 2}};
-  // Run 3..7: elements (0,3), (1,0), (1,1), (1,2).
-  const std::vector<Copy> expected{{3, 0, 1}, {2, 3, 1}};
-  EXPECT_EQ(overlap({2, 4}, {3, 7}, {0, 2}, stored), expected);
+  // Run 2..8: elements (0,2), (0,3) and row 1, of which (1,2) and (1,3) are stored.
+  const std::vector<Copy> expected{{1, 0, 1}, {3, 1, 1}, {2, 4, 1}, {4, 5, 1}};
+  EXPECT_EQ(overlap({2, 4}, {2, 8}, {0, 2}, stored), expected);
 }
 
 // A shape, a run of it, and every element named by its flat index.

@@ -145,6 +145,42 @@ TEST_F(Foreign, OursLoadsOnOtherRanks) {
   }
 }
 
+// Two chunks that hold the same elements, as a writer without deduplication leaves them: the
+// metadata of two checkpoints of one tensor joined by hand.
+TEST_F(Foreign, AnElementStoredTwiceMustBeTheSame) {
+  for (const float second : {1.0f, 2.0f}) {
+    fs::remove_all(folder);
+    tests::run_ranks(1, [&](comm::Communicator& world) {
+      std::vector<float> ones(4, 1), others(4, second);
+      save(folder, {{{"w", DType::kFloat32, {4}, 0, 4, ones.data()},
+                     {"x", DType::kFloat32, {4}, 0, 4, others.data()}}, {}}, world);
+      dcp::Metadata metadata = read_folder_metadata(folder);
+      dcp::TensorEntry& entry = metadata.tensors.at("w");
+      entry.shape = {6};   // w at 0 to 4, x at 2 to 6
+      entry.chunks.push_back(metadata.tensors.at("x").chunks[0]);
+      entry.chunks[1].box.offsets = {2};
+      fs::remove(folder + "/ptrain.json");
+      const auto bytes = dcp::write_metadata(metadata);
+      std::ofstream(folder + "/.metadata", std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+      std::vector<float> found(6);
+      const Items wanted{{{"w", DType::kFloat32, {6}, 0, 6, found.data()}}, {}};
+      if (second == 1.0f) {
+        load(folder, wanted, world);
+        EXPECT_EQ(found, std::vector<float>(6, 1));
+        return;
+      }
+      try {
+        load(folder, wanted, world);
+        ADD_FAILURE() << "loaded";
+      } catch (const EngineError& error) {
+        EXPECT_NE(std::string(error.what()).find("element 2 is stored twice with different"),
+                  std::string::npos) << error.what();
+      }
+    });
+  }
+}
+
 TEST_F(Foreign, ElementsThatNoRankHoldsOrTwoHoldAreRefused) {
   const auto save_runs = [&](std::int64_t first_end, std::int64_t second_begin) {
     tests::run_ranks(2, [&](comm::Communicator& world) {
