@@ -100,6 +100,24 @@ TEST(Simulate, CollectivesWaitForTheSlowest) {
   EXPECT_DOUBLE_EQ(exposed(timeline->ranks[1], Lane::kReduce), 2);
 }
 
+// The same with the slow rank first: who arrives last in our bookkeeping must not matter.
+TEST(Simulate, TheOrderOfTheRanksDoesNotMatter) {
+  const std::vector<Program> world{compute_then_reduce(0), compute_then_reduce(1)};
+  SimulateOptions options;
+  options.seconds = [](const Action& a, int rank) {
+    if (a.kind == Kind::kBackward) return rank == 0 ? 3.0 : 1.0;
+    return a.kind == Kind::kReduceGrad ? 2.0 : 1.0;
+  };
+  options.members = [](const Action& a, int) {
+    return a.kind == Kind::kReduceGrad ? std::vector<int>{0, 1} : std::vector<int>{};
+  };
+  const auto timeline = simulate(world, options);
+  ASSERT_TRUE(timeline);
+  EXPECT_EQ(timeline->ranks[0].actions[1], (Interval{3, 5}));
+  EXPECT_EQ(timeline->ranks[1].actions[1], (Interval{3, 5}));
+  EXPECT_DOUBLE_EQ(timeline->step_s, 6);
+}
+
 TEST(Simulate, NamesTheActionThatNeverStarts) {
   Program program;
   program.rank = 7;
