@@ -44,8 +44,8 @@ struct Tree {
   std::optional<NodeId> find(NodeId dict, std::string_view key) const;
 };
 
-// Why the graph below the root cannot be walked: a value inside itself, or nesting above `max_depth`
-// (at most 200). Empty: it can.
+// Why the graph below the root cannot be walked: a value inside itself, or nesting above
+// `max_depth` (at most 200). Empty: it can.
 std::string graph_problem(const Tree& tree, int max_depth);
 
 }  // namespace ptrain::dcp

@@ -86,7 +86,7 @@ class Publisher {
     if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, folder_.c_str(), flags) != 0)
       throw EngineError(ExitCode::kUnusable,
                         fmt::format("cannot publish {}: {}", folder_, std::strerror(errno)),
-                        flags != 0 ? "if this file system cannot swap folders, remove it first" : "");
+                        flags != 0 ? "remove the older one first" : "");
   }
 
   std::string folder_;

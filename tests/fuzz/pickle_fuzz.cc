@@ -1,5 +1,5 @@
-// Any bytes are refused as a pickle, or read within bounds. Metadata that is accepted stays the same when
-// it is written and read again, and names no file outside its folder.
+// Any bytes are refused as a pickle, or read within bounds. Metadata that is accepted stays the
+// same when it is written and read again, and names no file outside its folder.
 #include <cstdint>
 #include <cstdlib>
 #include <span>
