@@ -59,7 +59,6 @@ class Lifecycle {
   bool ended() const { return ended_; }
   const run::Verdict& verdict() const { return verdict_; }      // once ended
   const std::string& next_shape() const { return next_shape_; } // of a shape that is finished
-  bool failing() const { return failed_; }
 
  private:
   struct Failure {
