@@ -7,7 +7,8 @@
 
 namespace ptrain::cli {
 
-// What the command line asks for: run it, or print `text` and end with `code` (help, version, error).
+// What the command line asks for: run it, or print `text` and end with `code` (help, version,
+// error).
 struct Parsed {
   std::function<Result<ExitCode>()> command;
   std::string text;

@@ -15,7 +15,8 @@ void say(std::string_view text);            // to stderr, escaped, with a newlin
 // "ptrain: FILE:LINE:COLUMN: message" and its hint, to stderr; returns the exit code.
 int report(const Error& error);
 
-// Control characters except newline and tab as '?', so that text from files cannot steer a terminal.
+// Control characters except newline and tab as '?', so that text from files cannot steer a
+// terminal.
 std::string escaped(std::string_view text);
 
 }  // namespace ptrain::cli

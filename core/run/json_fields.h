@@ -20,7 +20,8 @@ std::string dump_line(const nlohmann::json& json);
 // JSON text whose brackets nest deeper than `max_depth` is refused: values are walked recursively.
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view what, int max_depth = 64);
 
-// Takes typed fields out of an object; the first that is missing or has another type is kept as the error.
+// Takes typed fields out of an object; the first that is missing or has another type is kept as the
+// error.
 class FieldReader {
  public:
   FieldReader(const nlohmann::json& object, std::string what);

@@ -12,13 +12,14 @@
 
 namespace ptrain::control {
 
-// A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop; the
-// other functions may be called from any thread. When the connection closes before goodbye(), the
-// process ends itself (_exit) within 2 s: a supervisor that was killed leaves no ranks behind.
+// A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop;
+// the other functions may be called from any thread. When the connection closes before goodbye(),
+// the process ends itself (_exit) within 2 s: a supervisor that was killed leaves no ranks behind.
 // Without a supervisor in the request every function does nothing.
 class ControlClient {
  public:
-  // Connects and says hello. Throws EngineError (kEnvironment) when the supervisor cannot be reached.
+  // Connects and says hello. Throws EngineError (kEnvironment) when the supervisor cannot be
+  // reached.
   ControlClient(const run::Request& request, int rank);
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;

@@ -27,8 +27,8 @@ struct AttemptEnd {
   std::vector<run::StepDone> steps;  // the last kMostSteps
 };
 
-// Starts the ranks and drives a Lifecycle with the real clock, signals and processes. When it returns,
-// no process of the attempt is left.
+// Starts the ranks and drives a Lifecycle with the real clock, signals and processes. When it
+// returns, no process of the attempt is left.
 Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
                                StopSignals& signals);
 

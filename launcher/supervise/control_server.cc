@@ -143,7 +143,7 @@ void ControlServer::send(int rank, const run::ControlMessage& message) {
   const std::string line = run::to_line(message);
   for (const auto& [file, connection] : connections_)
     if (connection.rank >= 0 && (rank < 0 || rank == connection.rank))
-      // Our lines are few and short, so they fit the socket's buffer; a lost peer is seen by poll().
+      // Few and short lines fit the socket's buffer; a lost peer is seen by poll().
       (void)::send(file, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

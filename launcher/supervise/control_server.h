@@ -11,8 +11,9 @@
 
 namespace ptrain::supervise {
 
-// The supervisor's side of the control connections: TCP on the loopback interface. A connection that
-// does not begin with a Hello of the right token, attempt and a free rank is closed without a word.
+// The supervisor's side of the control connections: TCP on the loopback interface. A connection
+// that does not begin with a Hello of the right token, attempt and a free rank is closed without a
+// word.
 class ControlServer {
  public:
   struct Gone {};

@@ -24,8 +24,8 @@ double hang_limit(double configured_s, std::span<const double> step_times,
                   std::span<const RankState> ranks);
 
 // The rank that holds the others up: one that went silent, else the one with the lowest step, else
-// the one outside a collective while others wait in one, else the one whose collective lags. -1: none
-// stands out.
+// the one outside a collective while others wait in one, else the one whose collective lags. -1:
+// none stands out.
 int suspect(std::span<const RankState> ranks, double now);
 
 }  // namespace ptrain::supervise

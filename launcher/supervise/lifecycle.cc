@@ -151,8 +151,9 @@ void Lifecycle::handle(const LauncherEnded& end) {
   ended_ = true;
 }
 
-// What a rank said of itself stands; a rank that fell silent, or complained of another, may have died
-// of what the launcher saw. Once we kill, its report counts only for the rank that was gone before.
+// What a rank said of itself stands; a rank that fell silent, or complained of another, may have
+// died of what the launcher saw. Once we kill, its report counts only for the rank that was gone
+// before.
 bool Lifecycle::may_be_replaced_by(int rank) const {
   if (failure_.code != ExitCode::kRankError) return false;
   if (failure_.told) return rank != failure_.rank && !killed_;

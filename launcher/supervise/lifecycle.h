@@ -48,8 +48,8 @@ struct Record {
 };
 using Output = std::variant<SendStop, KillAll, Record>;
 
-// One attempt from its start to its verdict, as a pure state machine: `now` is the caller's clock in
-// seconds. It trusts what ranks said and how they ended, never the launcher's exit code alone.
+// One attempt from its start to its verdict, as a pure state machine: `now` is the caller's clock
+// in seconds. It trusts what ranks said and how they ended, never the launcher's exit code alone.
 class Lifecycle {
  public:
   Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now);

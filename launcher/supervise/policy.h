@@ -26,11 +26,12 @@ struct Decision {
   std::string next;                  // one line: what happens, or what the user can do
 };
 
-// After success: the next shape, or the end. After a failure that another start may cure: start again
-// while the budget lasts, but not twice from the same checkpoint (kNoProgress).
+// After success: the next shape, or the end. After a failure that another start may cure: start
+// again while the budget lasts, but not twice from the same checkpoint (kNoProgress).
 Decision decide(const Past& past);
 
-// The shape in which step `step` + 1 lies: steps are counted through all shapes. Empty: all are done.
+// The shape in which step `step` + 1 lies: steps are counted through all shapes. Empty: all are
+// done.
 std::string shape_after(const run::Plan& plan, std::int64_t step);
 
 }  // namespace ptrain::supervise

@@ -13,8 +13,8 @@ void adopt_orphans();
 enum class Owned { kSpare, kKill };
 
 // Kills every process below this one (the launcher, its ranks, their helpers) and waits until none
-// is left. `owned` is a child whose owner waits for it: it is never reaped here, and with kSpare not
-// killed either. False: some remain.
+// is left. `owned` is a child whose owner waits for it: it is never reaped here, and with kSpare
+// not killed either. False: some remain.
 bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit);
 
 // How often this kernel has killed a process because memory ran out, since it was started.

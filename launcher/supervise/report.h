@@ -13,7 +13,8 @@ namespace ptrain::supervise {
 // "ptrain: finished at step 40", or "ptrain: FAILED (13) rank 1: no progress ...; step 7; NEXT".
 std::string verdict_line(const run::Verdict& verdict);
 
-// What a run says at its end: the tail of the failed rank's log, predicted beside measured, verdict.
+// What a run says at its end: the tail of the failed rank's log, predicted beside measured,
+// verdict.
 std::vector<std::string> final_lines(const run::Plan& plan, const run::Directory& directory,
                                      const run::Verdict& verdict,
                                      std::span<const run::StepDone> steps);

@@ -4,7 +4,8 @@
 
 namespace ptrain::supervise {
 
-// While it lives, INT, TERM, HUP and USR2 no longer end this process: they arrive as numbers to read.
+// While it lives, INT, TERM, HUP and USR2 no longer end this process: they arrive as numbers to
+// read.
 class StopSignals {
  public:
   StopSignals();

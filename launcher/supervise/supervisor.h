@@ -16,9 +16,9 @@ struct Setup {
   std::string worker;          // absolute path of the ptrain binary
 };
 
-// Runs attempt after attempt until the plan's shapes are done, the run cannot go on, or it is stopped.
-// Writes events.jsonl and verdict.json and says the verdict in one line on stderr. The caller holds
-// the run's lock. An error is one of ours, before or beside the ranks' own.
+// Runs attempt after attempt until the plan's shapes are done, the run cannot go on, or it is
+// stopped. Writes events.jsonl and verdict.json and says the verdict in one line on stderr. The
+// caller holds the run's lock. An error is one of ours, before or beside the ranks' own.
 Result<run::Verdict> supervise(const Setup& setup);
 
 }  // namespace ptrain::supervise
