@@ -10,6 +10,7 @@
 #include "cli/run_status.h"
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
@@ -88,7 +89,7 @@ Result<ExitCode> cmd_logs(const InspectArguments& arguments) {
 
 Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
-  PTRAIN_TRY(const run::Plan plan, run::read_plan(directory.plan()));
+  PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   for (const auto& shape : plan.shapes) {
     print_line(fmt::format("{}: {}, {} ranks x {} threads, {:.4f} s a step, {:.0f} tokens/s",
                            shape.name, mesh::to_string(shape.layout), shape.layout.num_ranks(),

@@ -11,6 +11,7 @@
 #include "cli/start_run.h"
 #include "core/run/build_id.h"
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/start/mpirun.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/run_folder.h"
@@ -28,7 +29,7 @@ std::string directory_of(const RunArguments& arguments, const std::string& name)
 }
 
 Result<run::Plan> given_plan(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  PTRAIN_TRY(run::Plan plan, run::read_plan(arguments.plan));
+  PTRAIN_TRY(run::Plan plan, read_plan(arguments.plan));
   if (plan.recipe_hash != loaded.hash)
     return fail(ExitCode::kUsage,
                 fmt::format("the plan {} was made for another recipe or other overrides",
@@ -59,7 +60,7 @@ Result<run::Directory> write_run(const std::string& path, const recipe::LoadedRe
                                  const run::Plan& plan) {
   PTRAIN_TRY(const run::Directory directory, supervise::create_run(path));
   PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
-  PTRAIN_CHECK(run::write_plan(directory.plan(), plan));
+  PTRAIN_CHECK(write_plan(directory.plan(), plan));
   supervise::EventLog log(directory);
   PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
   PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts_text(plan)}}));

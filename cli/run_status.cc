@@ -7,6 +7,7 @@
 
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
@@ -35,7 +36,7 @@ std::int64_t last_step(const run::Directory& directory) {
 }  // namespace
 
 Result<RunStatus> status_of(const run::Directory& directory) {
-  PTRAIN_TRY(const run::Plan plan, run::read_plan(directory.plan()));
+  PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   RunStatus status;
   status.directory = directory.root;
   status.attempt = supervise::next_attempt(directory) - 1;

@@ -14,6 +14,7 @@
 #include "core/run/plan.h"
 #include "core/run/request.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/plan_file.h"
 #include "engine/comm/bootstrap_pmix.h"
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
@@ -33,8 +34,7 @@ train::Outcome outcome_of(const Error& error) {
 
 train::Outcome run_training(const run::Request& request, comm::Communicator& world,
                             control::ControlClient& control) {
-  const run::Plan plan =
-      value_or_throw(run::read_plan(run::Directory{request.run_directory}.plan()));
+  const run::Plan plan = read_plan(run::Directory{request.run_directory}.plan());
   return train::train({request, plan, world, control});
 }
 

@@ -177,4 +177,12 @@ Result<Plan> plan_from_json(const json& object) {
   return plan;
 }
 
+std::string to_text(const Plan& plan) {
+  return to_json(plan).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Plan> plan_from_text(std::string_view text) {
+  return parse_json(text, "the plan").and_then(plan_from_json);
+}
+
 }  // namespace ptrain::run

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
@@ -72,7 +73,8 @@ struct Plan {
 
 nlohmann::json to_json(const Plan& plan);
 Result<Plan> plan_from_json(const nlohmann::json& json);
-Result<Plan> read_plan(const std::string& path);
-Status write_plan(const std::string& path, const Plan& plan);  // by rename
+// The text of plan.json, and the plan of such a text.
+std::string to_text(const Plan& plan);
+Result<Plan> plan_from_text(std::string_view text);
 
 }  // namespace ptrain::run

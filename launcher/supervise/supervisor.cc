@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/policy.h"
 #include "launcher/supervise/processes.h"
@@ -62,7 +63,7 @@ Result<AttemptSetup> Supervisor::prepare(const run::ShapePlan& shape) {
   if (checkpoint_before_ >= 0)
     attempt.request.resume_from = setup_.directory.checkpoint(checkpoint_before_);
   PTRAIN_CHECK(create_attempt(setup_.directory, attempt_));
-  PTRAIN_CHECK(run::write_plan(setup_.directory.attempt_plan(attempt_), setup_.plan));
+  PTRAIN_CHECK(write_plan(setup_.directory.attempt_plan(attempt_), setup_.plan));
   return attempt;
 }
 

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
+
+namespace ptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PlanFile : public testing::Test {
+ protected:
+  PlanFile() {
+    std::string pattern = (fs::temp_directory_path() / "ptrain-plan-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~PlanFile() override { fs::remove_all(folder_); }
+
+  std::string folder_;
+};
+
+TEST_F(PlanFile, ComesBack) {
+  run::Plan plan;
+  plan.build = "0.1-ab";
+  plan.recipe.name = "tiny";
+  plan.recipe.model.hidden_size = 64;
+  plan.recipe.model.intermediate_size = 128;
+  plan.recipe.model.num_hidden_layers = 2;
+  plan.recipe.model.num_attention_heads = 4;
+  plan.ranks = {{0, "a", 0, -1}};
+  const std::string path = folder_ + "/plan.json";
+  ASSERT_TRUE(write_plan(path, plan));
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_FALSE(write_plan(folder_ + "/none/plan.json", plan));
+}
+
+TEST_F(PlanFile, DamageNamesTheFile) {
+  const std::string path = folder_ + "/plan.json";
+  EXPECT_EQ(read_plan(path).error().message, path + ": No such file or directory");
+  ASSERT_TRUE(publish_file(path, "{\"version\": 1"));
+  const auto damaged = read_plan(path);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().place.file, path);
+  EXPECT_NE(damaged.error().hint, "");
+}
+
+}  // namespace
+}  // namespace ptrain
