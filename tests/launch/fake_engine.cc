@@ -2,7 +2,8 @@
 // the environment, fail in a chosen way.
 //   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error kill segv freeze stall
 //   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
-//   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes it
+//   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes
+// it
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "core/run/plan.h"
 #include "core/run/request.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/plan_file.h"
 #include "engine/control/control_client.h"
 #include "engine/entry.h"
 
@@ -132,7 +134,7 @@ void save(const run::Request& request, int rank, std::int64_t step) {
 
 void train(const run::Request& request, int rank, control::ControlClient& control) {
   const run::Directory directory{request.run_directory};
-  const auto plan = value_or_throw(run::read_plan(directory.attempt_plan(request.attempt)));
+  const auto plan = read_plan(directory.attempt_plan(request.attempt));
   const Span span = span_of(plan, request.shape);
   const std::int64_t every = plan.recipe.checkpoint.every_steps;
   const auto time = std::chrono::milliseconds(std::stoi(variable("PTRAIN_FAKE_STEP_MS", "20")));

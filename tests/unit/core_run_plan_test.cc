@@ -1,7 +1,6 @@
 #include "core/run/plan.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -43,17 +42,9 @@ TEST(Plan, ComesBackFromJson) {
   EXPECT_EQ(*read, example());
 }
 
-TEST(Plan, ComesBackFromAFile) {
-  char folder[] = "/tmp/ptrain-plan-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/plan.json";
-  ASSERT_TRUE(write_plan(path, example()));
-  EXPECT_EQ(read_plan(path), example());
-  EXPECT_NE(::access((path + ".tmp").c_str(), F_OK), 0);
-  EXPECT_FALSE(write_plan(std::string(folder) + "/none/plan.json", example()));
-  EXPECT_FALSE(read_plan(std::string(folder) + "/none.json"));
-  ::unlink(path.c_str());
-  ::rmdir(folder);
+TEST(Plan, ComesBackFromText) {
+  EXPECT_EQ(plan_from_text(to_text(example())), example());
+  EXPECT_FALSE(plan_from_text("{"));
 }
 
 TEST(Plan, DamageIsRefused) {
