@@ -31,6 +31,7 @@ function(ptrain_unit_test name)
   target_link_libraries(unit_${name} PRIVATE ptrain_options ${name} ${arg_DEPENDS}
     GTest::gtest GTest::gtest_main rapidcheck)
   target_compile_options(unit_${name} PRIVATE -O1)  # compiles in three quarters of the time
+  add_dependencies(unit_tests unit_${name})
   add_test(NAME unit_${name} COMMAND unit_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS unit
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive;PTRAIN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
