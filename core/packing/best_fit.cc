@@ -1,9 +1,9 @@
-#include "core/packing/best_fit.h"
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <numeric>
+
+#include "core/packing/bins.h"
 
 namespace ptrain::packing {
 namespace {
@@ -99,8 +99,8 @@ class OpenBins {
   }
 
   NumberSet spaces_;
-  std::vector<std::int64_t> head_;   // for each space the first bin
-  std::vector<std::int64_t> next_;   // for each bin the next one of the same space
+  std::vector<std::int64_t> head_;  // for each space the first bin
+  std::vector<std::int64_t> next_;  // for each bin the next one of the same space
   std::int64_t capacity_;
 };
 
@@ -123,7 +123,7 @@ std::vector<std::int64_t> longest_first(std::span<const std::int64_t> lengths,
 
 Bins best_fit_decreasing(std::span<const std::int64_t> lengths, std::int64_t capacity) {
   const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  capacity = std::min(capacity, total);   // more space than items costs memory and changes nothing
+  capacity = std::min(capacity, total);  // more space than items costs memory and changes nothing
   if (lengths.empty()) return {};
   Bins bins;
   bins.placed = longest_first(lengths, capacity);

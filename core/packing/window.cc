@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/packing/best_fit.h"
+#include "core/packing/bins.h"
 #include "core/packing/random.h"
 
 namespace ptrain::packing {
@@ -24,12 +24,12 @@ Range whole_document(std::int64_t document, std::int64_t num_tokens) {
   return {document, 0, std::max<std::int64_t>(num_tokens - 1, 0)};
 }
 
-std::vector<Row> pack_window(std::span<const Range> ranges, std::int64_t sequence,
+std::vector<Row> pack_window(std::span<const Range> ranges, const Packer& packer,
                              std::uint64_t key) {
-  const std::vector<Range> pieces = cut(ranges, sequence);
+  const std::vector<Range> pieces = cut(ranges, packer.sequence);
   std::vector<std::int64_t> lengths(pieces.size());
   std::ranges::transform(pieces, lengths.begin(), &Range::length);
-  const Bins bins = best_fit_decreasing(lengths, sequence);
+  const Bins bins = pack(packer.strategy, lengths, packer.sequence);
   std::vector<Row> rows(static_cast<std::size_t>(bins.count));
   for (const std::int64_t item : bins.placed) {
     const auto i = static_cast<std::size_t>(item);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/packing/strategy.h"
+
 namespace ptrain::recipe {
 
 // What the user asked for, complete: every field has its value or its default.
@@ -38,6 +40,7 @@ struct DataSource {
 };
 
 struct Packing {
+  packing::Strategy strategy = packing::Strategy::kBestFitDecreasing;
   std::int64_t window = 4096;  // documents packed together
   bool operator==(const Packing&) const = default;
 };

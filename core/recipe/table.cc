@@ -195,6 +195,14 @@ void add_shapes(std::vector<Field>& all) {
            .description = "Length of a packed row."},
           in_shape, &Shape::sequence),
       row({.path = "shapes[].global_batch_tokens", .unit = "tokens", .required = true,
+      choice<decltype(in_packing), Packing, packing::Strategy>(
+          {.path = "data.packing.strategy",
+           .description = "How documents fill rows: the first two keep the order in which they "
+                          "come, the third takes the longest first and wastes least."},
+          in_packing, &Packing::strategy,
+          {{"next_fit", packing::Strategy::kNextFit},
+           {"first_fit", packing::Strategy::kFirstFit},
+           {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing}}),
            .range = {2, 1e12},
            .description = "Rows x sequence of one step over all ranks: a multiple of `sequence`."},
           in_shape, &Shape::global_batch_tokens),

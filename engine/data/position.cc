@@ -1,5 +1,7 @@
 #include "engine/data/position.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
@@ -9,7 +11,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int kBeforeStrategies = 1;  // all rows were packed by best-fit decreasing
+
+constexpr std::array<std::pair<const char*, packing::Strategy>, 3> kStrategies = {{
+    {"next_fit", packing::Strategy::kNextFit},
+    {"first_fit", packing::Strategy::kFirstFit},
+    {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing},
+}};
 
 [[noreturn]] void refuse(const std::string& reason) {
   throw EngineError(ExitCode::kUnusable,
@@ -24,6 +33,17 @@ std::int64_t count(const json& object, const char* name) {
   if (too_large || value.get<std::int64_t>() < 0)
     refuse(std::string("'") + name + "' is out of range");
   return value.get<std::int64_t>();
+}
+
+const char* name_of(packing::Strategy strategy) {
+  return std::ranges::find(kStrategies, strategy, [](const auto& s) { return s.second; })->first;
+}
+
+packing::Strategy strategy_from(const json& object) {
+  const auto word = object.at("strategy").get<std::string>();
+  for (const auto& [name, strategy] : kStrategies)
+    if (word == name) return strategy;
+  refuse("'strategy' is not known");
 }
 
 json flat(const std::vector<packing::Range>& ranges) {
@@ -47,12 +67,15 @@ std::vector<packing::Range> ranges_from(const json& numbers) {
 }
 
 Position parse(const json& object) {
-  if (count(object, "version") != kVersion) refuse("its version is unknown to this ptrain");
+  const std::int64_t version = count(object, "version");
+  if (version != kVersion && version != kBeforeStrategies)
+    refuse("its version is unknown to this ptrain");
   Position position;
   position.epoch = count(object, "epoch");
   position.window = count(object, "window");
   position.row = count(object, "row");
-  position.sequence = count(object, "sequence");
+  position.packer.sequence = count(object, "sequence");
+  if (version != kBeforeStrategies) position.packer.strategy = strategy_from(object);
   position.first_document = count(object, "first_document");
   position.num_documents = count(object, "num_documents");
   position.carried = ranges_from(object.at("carried"));
@@ -71,7 +94,8 @@ std::string to_json_text(const Position& position) {
               {"epoch", position.epoch},
               {"window", position.window},
               {"row", position.row},
-              {"sequence", position.sequence},
+              {"sequence", position.packer.sequence},
+              {"strategy", name_of(position.packer.strategy)},
               {"first_document", position.first_document},
               {"num_documents", position.num_documents},
               {"carried", flat(position.carried)},

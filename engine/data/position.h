@@ -14,20 +14,20 @@ namespace ptrain::data {
 // saved.
 struct Position {
   std::int64_t epoch = 0;
-  std::int64_t window = 0;                 // within the epoch
-  std::int64_t row = 0;                    // rows of the window already given out
-  std::int64_t sequence = 0;               // tokens of a row
-  std::int64_t first_document = 0;         // in the epoch's order
+  std::int64_t window = 0;          // within the epoch
+  std::int64_t row = 0;             // rows of the window already given out
+  packing::Packer packer;           // of the window
+  std::int64_t first_document = 0;  // in the epoch's order
   std::int64_t num_documents = 0;
-  std::vector<packing::Range> carried;     // packed by the last shape, not given out
-  std::int64_t documents_total = 0;        // begun since the start of the run
-  std::int64_t tokens_total = 0;           // targets since the start of the run
-  std::uint64_t seed = 0;                  // with index_hash: what the position is a position in
+  std::vector<packing::Range> carried;  // packed by the last shape, not given out
+  std::int64_t documents_total = 0;     // begun since the start of the run
+  std::int64_t tokens_total = 0;        // targets since the start of the run
+  std::uint64_t seed = 0;               // with index_hash: what the position is a position in
   std::string index_hash;
   bool operator==(const Position&) const = default;
 };
 
 std::string to_json_text(const Position& position);
-Position position_from_json_text(const std::string& text);   // EngineError when it cannot be read
+Position position_from_json_text(const std::string& text);  // EngineError when it cannot be read
 
 }  // namespace ptrain::data

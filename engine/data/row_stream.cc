@@ -4,6 +4,7 @@
 
 #include "core/packing/random.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 
 namespace ptrain::data {
 namespace {
@@ -31,12 +32,14 @@ RowStream::RowStream(std::shared_ptr<const Index> index, Loader::Options options
   if (!has_targets(*index_))
     throw EngineError(ExitCode::kUnusable, "no document of the data has a token to predict",
                       "give files with more text");
-  position_.sequence = options_.sequence;
+  position_.packer = packer();
   position_.seed = options_.seed;
   position_.index_hash = index_->content_hash();
   begin_window();
   pack();
 }
+
+packing::Packer RowStream::packer() const { return {options_.packing.strategy, options_.sequence}; }
 
 packing::Row RowStream::take() {
   if (at_end()) return {};
@@ -96,22 +99,23 @@ std::vector<packing::Range> RowStream::window_ranges() {
 void RowStream::pack() {
   const std::uint64_t key = packing::stream_key(options_.seed, packing::Draw::kRowOrder,
                                                 position_.epoch, position_.window);
-  rows_ = packing::pack_window(window_ranges(), position_.sequence, key);
+  rows_ = packing::pack_window(window_ranges(), position_.packer, key);
 }
 
 void RowStream::restore(const Position& position) {
   check(position);
   position_ = position;
+  if (planted(Bug::kRowTwice) && position_.row > 0) --position_.row;
   pack();
   if (position_.row > static_cast<std::int64_t>(rows_.size()))
     refuse("its window has fewer rows", "resume from an older checkpoint");
-  if (position_.sequence != options_.sequence) change_sequence();
+  if (position_.packer != packer()) change_packer();
 }
 
-void RowStream::change_sequence() {
+void RowStream::change_packer() {
   position_.carried = packing::unused_ranges(rows_, position_.row);
   position_.first_document += position_.num_documents;
-  position_.sequence = options_.sequence;
+  position_.packer = packer();
   ++position_.window;
   begin_window();
   pack();
@@ -123,9 +127,10 @@ void RowStream::check(const Position& position) const {
   if (position.seed != options_.seed)
     refuse("it belongs to another seed", "give the seed that the checkpoint was trained with");
   const std::int64_t documents = index_->num_documents();
-  bool fits = position.sequence >= 1 && position.sequence <= kLongestRow && position.row >= 0 &&
-              position.epoch >= 0 && position.window >= 0 && position.first_document >= 0 &&
-              position.num_documents >= 0 && position.first_document <= documents &&
+  bool fits = position.packer.sequence >= 1 && position.packer.sequence <= kLongestRow &&
+              position.row >= 0 && position.epoch >= 0 && position.window >= 0 &&
+              position.first_document >= 0 && position.num_documents >= 0 &&
+              position.first_document <= documents &&
               position.num_documents <= documents - position.first_document;
   for (const packing::Range& range : position.carried)
     fits = fits && range.document >= 0 && range.document < documents && range.begin >= 0 &&

@@ -23,16 +23,17 @@ class RowStream {
 
  private:
   void next_window();
-  void pack();                             // rows_ of the window that position_ names
-  void begin_window();                     // how many new documents the window takes
-  void change_sequence();
+  void pack();          // rows_ of the window that position_ names
+  void begin_window();  // how many new documents the window takes
+  void change_packer();
+  packing::Packer packer() const;  // as this run wants it
   void check(const Position& position) const;
   std::vector<packing::Range> window_ranges();
 
   std::shared_ptr<const Index> index_;
   Loader::Options options_;
   Position position_;
-  std::vector<std::int64_t> order_;        // of epoch order_epoch_
+  std::vector<std::int64_t> order_;  // of epoch order_epoch_
   std::int64_t order_epoch_ = -1;
   std::vector<packing::Row> rows_;
 };

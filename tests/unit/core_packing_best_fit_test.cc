@@ -1,5 +1,3 @@
-#include "core/packing/best_fit.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -8,6 +6,8 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+
+#include "core/packing/bins.h"
 
 namespace ptrain::packing {
 namespace {
@@ -33,7 +33,7 @@ TEST(BestFit, HandCalculation) {
   const Bins bins = best_fit_decreasing(Lengths{2, 5, 7, 4, 2, 6, 3}, 10);
   EXPECT_EQ(bins.count, 3);
   EXPECT_EQ(bins.bin_of, (Lengths{2, 2, 0, 1, 2, 1, 0}));
-  EXPECT_EQ(bins.placed, (Lengths{2, 5, 1, 3, 6, 0, 4}));   // ties: the earlier item
+  EXPECT_EQ(bins.placed, (Lengths{2, 5, 1, 3, 6, 0, 4}));  // ties: the earlier item
 }
 
 TEST(BestFit, Edges) {

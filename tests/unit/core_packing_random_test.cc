@@ -1,11 +1,11 @@
-#include "core/packing/random.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
+
+#include "core/packing/random.h"
 
 namespace ptrain::packing {
 namespace {
@@ -24,7 +24,7 @@ TEST(RandomStream, BelowIsInRangeAndEven) {
   RandomStream stream(3);
   std::array<int, 6> seen{};
   for (int i = 0; i < 6000; ++i) ++seen.at(static_cast<std::size_t>(stream.below(6)));
-  for (const int count : seen) EXPECT_NEAR(count, 1000, 150);   // 5 sigma
+  for (const int count : seen) EXPECT_NEAR(count, 1000, 150);  // 5 sigma
   EXPECT_EQ(stream.below(1), 0u);
 }
 

@@ -1,5 +1,3 @@
-#include "engine/data/loader.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "core/packing/random.h"
 #include "engine/base/engine_error.h"
+#include "engine/data/loader.h"
 #include "tests/support/memory_index.h"
 
 namespace ptrain::data {
@@ -42,8 +41,8 @@ using Tokens = std::vector<std::int32_t>;
 // Documents "ab", "c", "defgh" in rows of 4: "defgh" + EOS has 5 inputs, cut into 4 and 1. Best
 // fit, longest first: [defg] [ab + c + h]; the pieces of 2, 1 and 1 fill the second row exactly.
 TEST(Loader, HandCalculation) {
-  const auto index = memory_index(
-      {{'a', 'b', kByteEos}, {'c', kByteEos}, {'d', 'e', 'f', 'g', 'h', kByteEos}});
+  const auto index =
+      memory_index({{'a', 'b', kByteEos}, {'c', kByteEos}, {'d', 'e', 'f', 'g', 'h', kByteEos}});
   Loader loader(index, options(4, 4096, false));
   const MicroBatch batch = loader.next(0, 1, 1, 3).micro_batches.at(0);
   ASSERT_EQ(batch.tokens.size(), 12u);
@@ -109,17 +108,35 @@ TEST(Loader, RefusesAForeignPosition) {
   refused([](Position& p) { p.row = 1000; });
   refused([](Position& p) { p.first_document = 4; });
   refused([](Position& p) { p.num_documents = 4; });
-  refused([](Position& p) { p.sequence = 0; });
+  refused([](Position& p) { p.packer.sequence = 0; });
   refused([](Position& p) { p.carried = {{0, 0, 9}}; });
   refused([](Position& p) { p.carried = {{3, 0, 1}}; });
   refused([](Position& p) { p.carried = {{0, 2, 2}}; });
 }
 
 TEST(Position, TextIsExact) {
-  Position position{3, 2, 1, 128, 40, 12, {{5, 0, 7}, {6, 8, 90}}, 77, 1234567, ~0ull, "abc"};
+  Position position{3,
+                    2,
+                    1,
+                    {packing::Strategy::kFirstFit, 128},
+                    40,
+                    12,
+                    {{5, 0, 7}, {6, 8, 90}},
+                    77,
+                    1234567,
+                    ~0ull,
+                    "abc"};
   EXPECT_EQ(position_from_json_text(to_json_text(position)), position);
   for (const char* text : {"", "[]", "{}", R"({"version":2})", "{\"version\":"})
     EXPECT_THROW(position_from_json_text(text), EngineError) << text;
+  // Before there were strategies.
+  const std::string first =
+      R"({"version":1,"epoch":3,"window":2,"row":1,"sequence":128,"first_document":40,)"
+      R"("num_documents":12,"carried":[5,0,7,6,8,90],"documents_total":77,"tokens_total":1234567,)"
+      R"("seed":18446744073709551615,"index_hash":"abc"})";
+  Position without = position;
+  without.packer.strategy = packing::Strategy::kBestFitDecreasing;
+  EXPECT_EQ(position_from_json_text(first), without);
   std::string text = to_json_text(position);
   text.replace(text.find("\"epoch\":3"), 9, "\"epoch\":-3");
   EXPECT_THROW(position_from_json_text(text), EngineError);
@@ -130,14 +147,27 @@ TEST(Position, TextIsExact) {
 struct Case {
   std::vector<int> lengths;
   std::int64_t sequence, window;
+  packing::Strategy strategy = packing::Strategy::kBestFitDecreasing;
 };
+
+packing::Strategy any_strategy() {
+  return *rc::gen::element(packing::Strategy::kNextFit, packing::Strategy::kFirstFit,
+                           packing::Strategy::kBestFitDecreasing);
+}
+
+Loader::Options options(const Case& c, bool repeat = true) {
+  Loader::Options result = options(c.sequence, c.window, repeat);
+  result.packing.strategy = c.strategy;
+  return result;
+}
 
 Case any_case() {
   Case c;
   c.lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 40)));
-  c.lengths.push_back(2);   // at least one target
+  c.lengths.push_back(2);  // at least one target
   c.sequence = *rc::gen::inRange<std::int64_t>(1, 20);
   c.window = *rc::gen::inRange<std::int64_t>(1, 12);
+  c.strategy = any_strategy();
   return c;
 }
 
@@ -168,7 +198,7 @@ std::int64_t targets_of(const std::vector<int>& lengths) {
 RC_GTEST_PROP(Loader, EveryTargetOnceAnEpoch, ()) {
   const Case c = any_case();
   const auto index = index_of_lengths(c.lengths);
-  Loader loader(index, options(c.sequence, c.window));
+  Loader loader(index, options(c));
   const int ranks = *rc::gen::inRange(1, 4);
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     Pairs pairs;
@@ -179,9 +209,9 @@ RC_GTEST_PROP(Loader, EveryTargetOnceAnEpoch, ()) {
   const auto with_targets = std::ranges::count_if(c.lengths, [](int n) { return n > 1; });
   RC_ASSERT(loader.position().documents_total == 2 * with_targets);
 
-  Loader once(index, options(c.sequence, c.window, false));
+  Loader once(index, options(c, false));
   Pairs pairs;
-  while (!once.at_end()) {   // all ranks of a pass: each rank's loader must be driven alike
+  while (!once.at_end()) {  // all ranks of a pass: each rank's loader must be driven alike
     const Position before = once.position();
     for (int rank = 0; rank < ranks; ++rank) {
       once.restore(before);
@@ -194,7 +224,7 @@ RC_GTEST_PROP(Loader, EveryTargetOnceAnEpoch, ()) {
 
 RC_GTEST_PROP(Loader, RowsAreWellFormed, ()) {
   const Case c = any_case();
-  Loader loader(index_of_lengths(c.lengths), options(c.sequence, c.window));
+  Loader loader(index_of_lengths(c.lengths), options(c));
   for (int step = 0; step < 5; ++step) {
     const MicroBatch batch = loader.next(0, 1, 1, 2).micro_batches.at(0);
     std::int64_t end = 0;
@@ -221,12 +251,12 @@ RC_GTEST_PROP(Loader, RowsDoNotDependOnRanks, ()) {
   const int ranks = *rc::gen::inRange(1, 5);
   const auto micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
   const auto rows_each = *rc::gen::inRange<std::int64_t>(1, 4);
-  Loader alone(index, options(c.sequence, c.window));
+  Loader alone(index, options(c));
   std::vector<MicroBatch> rows;
   for (std::int64_t i = 0; i < micro_batches * ranks; ++i)
     rows.push_back(alone.next(0, 1, 1, rows_each).micro_batches.at(0));
   for (int rank = 0; rank < ranks; ++rank) {
-    Loader loader(index, options(c.sequence, c.window));
+    Loader loader(index, options(c));
     const StepRows step = loader.next(rank, ranks, micro_batches, rows_each);
     for (std::int64_t i = 0; i < micro_batches; ++i)
       RC_ASSERT(step.micro_batches[static_cast<std::size_t>(i)] ==
@@ -238,10 +268,10 @@ RC_GTEST_PROP(Loader, RowsDoNotDependOnRanks, ()) {
 RC_GTEST_PROP(Loader, RestoredAnywhereItGoesOnTheSame, ()) {
   const Case c = any_case();
   const auto index = index_of_lengths(c.lengths);
-  Loader loader(index, options(c.sequence, c.window));
+  Loader loader(index, options(c));
   const int rows = *rc::gen::inRange(0, 40);
   for (int i = 0; i < rows; ++i) next_row(loader);
-  Loader restored(index, options(c.sequence, c.window));
+  Loader restored(index, options(c));
   restored.restore(position_from_json_text(to_json_text(loader.position())));
   for (int i = 0; i < 30; ++i) RC_ASSERT(next_row(restored) == next_row(loader));
   RC_ASSERT(restored.position() == loader.position());
@@ -251,7 +281,7 @@ RC_GTEST_PROP(Loader, RestoredAnywhereItGoesOnTheSame, ()) {
 RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
   const Case c = any_case();
   const auto index = index_of_lengths(c.lengths);
-  auto loader = std::make_unique<Loader>(index, options(c.sequence, c.window));
+  auto loader = std::make_unique<Loader>(index, options(c));
   Pairs pairs;
   const std::int64_t wanted = targets_of(c.lengths);
   while (loader->position().tokens_total < wanted) {
@@ -259,8 +289,11 @@ RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
     for (int i = 0; i < rows && loader->position().tokens_total < wanted; ++i)
       add_pairs(next_row(*loader), pairs);
     const Position at = loader->position();
-    const auto sequence = *rc::gen::inRange<std::int64_t>(1, 20);
-    loader = std::make_unique<Loader>(index, options(sequence, *rc::gen::inRange(1, 12)));
+    const Case next{{},
+                    *rc::gen::inRange<std::int64_t>(1, 20),
+                    *rc::gen::inRange<std::int64_t>(1, 12),
+                    any_strategy()};
+    loader = std::make_unique<Loader>(index, options(next));
     loader->restore(at);
     if (rows == 0) add_pairs(next_row(*loader), pairs);
   }
