@@ -41,6 +41,7 @@ std::string to_string(const Layout& layout) {
   if (layout.shard > 1) text += fmt::format("zero{} ", layout.zero);
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);
   if (layout.recompute == recipe::Recompute::kFull) text += " recompute";
+  if (layout.shared_window) text += " window";
   return text;
 }
 

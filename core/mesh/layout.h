@@ -20,6 +20,9 @@ struct Layout {
   std::int64_t num_micro_batches = 1;  // of one rank, one step
   recipe::Recompute recompute = recipe::Recompute::kNone;
   int prefetch = 1;  // groups gathered ahead of their use
+  // All ranks are on one node and see each other's parameters and gradients in one shared window:
+  // nothing is gathered, and gradients are added where they lie.
+  bool shared_window = false;
 
   int num_ranks() const { return dp * shard * cp * tp * pp; }
   int num_data_ranks() const { return dp * shard; }
@@ -36,7 +39,8 @@ struct Coordinates {
 Coordinates coordinates_of(const Layout& layout, int rank);
 int rank_of(const Layout& layout, const Coordinates& coordinates);
 
-// "dp2 shard4 zero3 mb1x4": the degrees above one, then micro-batch rows x count, then recompute.
+// "dp2 shard4 zero3 mb1x4": the degrees above one, then micro-batch rows x count, then recompute
+// and window.
 std::string to_string(const Layout& layout);
 
 }  // namespace ptrain::mesh

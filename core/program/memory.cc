@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/program/gradient_places.h"
+
 namespace ptrain::program {
 namespace {
 
@@ -15,14 +17,22 @@ std::size_t index(MemoryClass memory_class) { return static_cast<std::size_t>(me
 
 std::string_view to_string(MemoryClass memory_class) {
   switch (memory_class) {
-    case MemoryClass::kParameters: return "parameters";
-    case MemoryClass::kGradients: return "gradients";
-    case MemoryClass::kOptimizer: return "optimizer";
-    case MemoryClass::kGather: return "gather";
-    case MemoryClass::kStash: return "stash";
-    case MemoryClass::kTemporary: return "temporary";
-    case MemoryClass::kCommunication: return "communication";
-    case MemoryClass::kRuntime: return "runtime";
+    case MemoryClass::kParameters:
+      return "parameters";
+    case MemoryClass::kGradients:
+      return "gradients";
+    case MemoryClass::kOptimizer:
+      return "optimizer";
+    case MemoryClass::kGather:
+      return "gather";
+    case MemoryClass::kStash:
+      return "stash";
+    case MemoryClass::kTemporary:
+      return "temporary";
+    case MemoryClass::kCommunication:
+      return "communication";
+    case MemoryClass::kRuntime:
+      return "runtime";
   }
   return "";
 }
@@ -35,7 +45,12 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
     shards += buffer.shard_sizes.front();
     whole += buffer.total();
   }
-  const std::int64_t gradients = gradients_are_transient(context.layout) ? shards : whole;
+  const bool transient = gradients_are_transient(context.layout);
+  std::int64_t gradients = transient ? shards : whole;
+  if (context.layout.shared_window) {
+    const GradientPlaces places = place_gradients(context);
+    gradients = places.elements + (transient ? shards : 0);
+  }
   const std::int64_t element = size_of(context.architecture.dtype);
   BytesByClass bytes{};
   bytes[index(MemoryClass::kParameters)] = {shards * element};
@@ -54,6 +69,10 @@ void MemoryMeter::take(MemoryClass memory_class, std::int64_t bytes) {
   Bytes& live = live_[index(memory_class)];
   live += Bytes{bytes};
   peak_[index(memory_class)] = std::max(peak_[index(memory_class)], live);
+}
+
+bool MemoryMeter::takes_gradients() const {
+  return gradients_are_transient(context_.layout) && !context_.layout.shared_window;
 }
 
 std::int64_t MemoryMeter::whole_bytes(int group) const {
@@ -81,13 +100,14 @@ void MemoryMeter::begin(const Action& action) {
     take(MemoryClass::kGradients, -whole_bytes(reduction->second));
     reductions_.erase(reduction);
   }
-  if (action.kind == Kind::kUnshard) take(MemoryClass::kGather, whole_bytes(action.group));
+  if (action.kind == Kind::kUnshard && gathers())
+    take(MemoryClass::kGather, whole_bytes(action.group));
   if (action.kind == Kind::kRecompute) take_stash(action, false, true);
   if (action.kind == Kind::kForward) {
     const std::string_view keep = action.attribute("keep");
     if (keep != "none") take_stash(action, true, keep == "all");
   }
-  if (action.kind == Kind::kBackward && gradients_are_transient(context_.layout)) {
+  if (action.kind == Kind::kBackward && takes_gradients()) {
     const auto layer = static_cast<std::size_t>(action.layer_first);
     for (int group : context_.architecture.layers[layer].groups) {
       if (has_gradients_[static_cast<std::size_t>(group)]) continue;
@@ -98,8 +118,9 @@ void MemoryMeter::begin(const Action& action) {
 }
 
 void MemoryMeter::end(const Action& action) {
-  if (action.kind == Kind::kReshard) take(MemoryClass::kGather, -whole_bytes(action.group));
-  if (action.kind == Kind::kReduceGrad && gradients_are_transient(context_.layout)) {
+  if (action.kind == Kind::kReshard && gathers())
+    take(MemoryClass::kGather, -whole_bytes(action.group));
+  if (action.kind == Kind::kReduceGrad && takes_gradients()) {
     reductions_[action.id] = action.group;
   }
   if (action.kind == Kind::kBackward) {

@@ -41,7 +41,7 @@ struct MemoryContext {
 };
 
 // Held from start to end of training: master parameters, moments, gradients that live across
-// micro-batches.
+// micro-batches, and in a shared window the places of all gradients.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):
@@ -53,7 +53,9 @@ BytesByClass persistent_bytes(const MemoryContext& context);
 //                   gives back the stash of (L, M)
 //   REDUCE_GRAD gG  gives the whole gradient buffer of G back, where only the shard's gradients
 //                   outlive a micro-batch; this happens when an action waits for it, or at the end
-// Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it.
+// Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it. In a shared
+// window there is nothing to gather, and whole gradients have places that are held all the time:
+// only the stash changes.
 class MemoryMeter {
  public:
   explicit MemoryMeter(const MemoryContext& context);
@@ -63,11 +65,15 @@ class MemoryMeter {
   void end(const Action& action);
 
   const BytesByClass& live() const { return live_; }
+  // Whether whole gradients of the group are there that do not outlive a micro-batch.
+  bool holds_gradients(int group) const { return has_gradients_[static_cast<std::size_t>(group)]; }
   const BytesByClass& peak() const { return peak_; }
 
  private:
   void take(MemoryClass memory_class, std::int64_t bytes);
   void take_stash(const Action& action, bool inputs, bool others);
+  bool gathers() const { return !context_.layout.shared_window; }
+  bool takes_gradients() const;
   std::int64_t whole_bytes(int group) const;
 
   const MemoryContext context_;

@@ -22,7 +22,7 @@ json json_of(const mesh::Layout& layout) {
           {"pp", layout.pp}, {"zero", layout.zero}, {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
           {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
-          {"prefetch", layout.prefetch}};
+          {"prefetch", layout.prefetch}, {"shared_window", layout.shared_window}};
 }
 
 json json_of(const program::BytesByClass& bytes) {
@@ -70,6 +70,7 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("micro_batch", layout.micro_batch);
   reader.get("num_micro_batches", layout.num_micro_batches);
   reader.get("recompute", recompute).get("prefetch", layout.prefetch);
+  reader.get("shared_window", layout.shared_window);
   if (recompute != "none" && recompute != "full")
     reader.refuse(fmt::format("recompute is '{}', neither none nor full", recompute));
   for (const int degree : {layout.dp, layout.shard, layout.cp, layout.tp, layout.pp})

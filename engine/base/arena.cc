@@ -40,16 +40,20 @@ void* Arena::take(program::MemoryClass memory_class, std::int64_t bytes) {
     if (data == nullptr) throw std::bad_alloc();
   }
   taken_.emplace(data, Block{capacity, bytes, memory_class});
+  note(memory_class, bytes);
+  return data;
+}
+
+void Arena::note(program::MemoryClass memory_class, std::int64_t bytes) {
   Bytes& live = live_[index_of(memory_class)];
   live += Bytes{bytes};
   peak_[index_of(memory_class)] = std::max(peak_[index_of(memory_class)], live);
-  return data;
 }
 
 void Arena::give(void* data) {
   const auto block = taken_.find(data);
   PT_CHECK(block != taken_.end());
-  live_[index_of(block->second.memory_class)] -= Bytes{block->second.bytes};
+  note(block->second.memory_class, -block->second.bytes);
   free_.emplace(block->second.capacity, data);
   taken_.erase(block);
 }

@@ -24,6 +24,8 @@ class Arena {
   // 64-byte aligned, not cleared. `bytes` are counted as asked for.
   void* take(program::MemoryClass memory_class, std::int64_t bytes);
   void give(void* data);
+  // Counts bytes that somebody else holds for this rank (or, below 0, holds no more).
+  void note(program::MemoryClass memory_class, std::int64_t bytes);
 
   Bytes live(program::MemoryClass memory_class) const;
   Bytes peak(program::MemoryClass memory_class) const;

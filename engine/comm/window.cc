@@ -27,7 +27,8 @@ std::int64_t WindowShape::total_bytes() const {
 Window::Window(Communicator& owner, std::unique_ptr<SharedMemory> memory, WindowShape shape,
                Waiting waiting)
     : owner_(owner), memory_(std::move(memory)), shape_(std::move(shape)),
-      waiting_(std::move(waiting)) {
+      waiting_(std::move(waiting)), all_(shape_.bytes.size()) {
+  std::iota(all_.begin(), all_.end(), 0);
   std::byte* next = memory_->data() + shape_.segments_begin();
   for (const std::int64_t bytes : shape_.bytes) {
     segments_.push_back(next);
@@ -56,25 +57,53 @@ std::uint64_t Window::epoch(int rank, int slot) const {
 }
 
 bool Window::reached(int slot, std::uint64_t epoch) const {
-  for (int rank = 0; rank < size(); ++rank)
-    if (this->epoch(rank, slot) < epoch) return false;
-  return true;
+  return late(all_, slot, epoch).empty();
 }
 
-void Window::wait(int slot, std::uint64_t epoch) {
+std::vector<int> Window::late(const std::vector<int>& ranks, int slot, std::uint64_t epoch) const {
+  std::vector<int> late;
+  for (const int rank : ranks)
+    if (this->epoch(rank, slot) < epoch) late.push_back(rank);
+  return late;
+}
+
+void Window::wait(int slot, std::uint64_t epoch) { wait(all_, slot, epoch); }
+
+void Window::wait(const std::vector<int>& ranks, int slot, std::uint64_t epoch) {
   Label label = waiting_.label;
   label.verb = "window epoch";
   label.sequence = epoch;
   waiting_.state->set_mark(label.communicator, label.verb, epoch);
   const Transport& transport = waiting_.transport;
-  const auto over = [&] { return reached(slot, epoch) || transport.failed_rank().has_value(); };
+  const auto all_there = [&] { return late(ranks, slot, epoch).empty(); };
+  const auto over = [&] { return all_there() || transport.failed_rank().has_value(); };
   const bool in_time = waiting_.state->wait(over, transport.time_limit_s());
-  if (reached(slot, epoch)) return;
-  std::vector<int> missing;
-  for (int rank = 0; rank < size(); ++rank)
-    if (this->epoch(rank, slot) < epoch) missing.push_back(rank);
+  const std::vector<int> missing = late(ranks, slot, epoch);
+  if (missing.empty()) return;
   if (!in_time) throw_timed_out(label, missing, transport.time_limit_s());
   throw_peer_failed(label, missing, *transport.failed_rank());
+}
+
+class Window::Expectation final : public Work {
+ public:
+  Expectation(Window& window, std::vector<int> ranks, int slot, std::uint64_t epoch)
+      : window_(window), ranks_(std::move(ranks)), slot_(slot), epoch_(epoch) {}
+  bool done() override {
+    if (window_.late(ranks_, slot_, epoch_).empty()) return true;
+    window_.waiting_.state->advance_all();
+    return false;
+  }
+  void wait() override { window_.wait(ranks_, slot_, epoch_); }
+
+ private:
+  Window& window_;
+  std::vector<int> ranks_;
+  int slot_;
+  std::uint64_t epoch_;
+};
+
+WorkHandle Window::expect(std::vector<int> ranks, int slot, std::uint64_t epoch) {
+  return std::make_unique<Expectation>(*this, std::move(ranks), slot, epoch);
 }
 
 void Window::close() {
@@ -84,14 +113,15 @@ void Window::close() {
   closed_ = true;
 }
 
-void reduce_from_window(const Window& window, DType dtype, std::int64_t offset, std::int64_t count,
+void reduce_from_window(const Window& window, std::span<const int> ranks, const WindowRun& run,
                         std::byte* output) {
   std::vector<const std::byte*> inputs;
-  for (int rank = 0; rank < window.size(); ++rank) {
-    PT_CHECK(offset >= 0 && offset + count * size_of(dtype) <= window.bytes(rank));
-    inputs.push_back(window.segment(rank) + offset);
+  for (const int rank : ranks) {
+    PT_CHECK(run.offset >= 0 &&
+             run.offset + run.count * size_of(run.dtype) <= window.bytes(rank));
+    inputs.push_back(window.segment(rank) + run.offset);
   }
-  reduce_in_order(dtype, ReduceOp::kSum, inputs, count, output);
+  reduce_in_order(run.dtype, ReduceOp::kSum, inputs, run.count, output);
 }
 
 }  // namespace ptrain::comm

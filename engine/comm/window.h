@@ -43,25 +43,39 @@ class Window {
   void publish(int slot, std::uint64_t epoch);               // this rank's
   std::uint64_t epoch(int rank, int slot) const;
   bool reached(int slot, std::uint64_t epoch) const;         // by every rank
-  // Until every rank has reached it. EngineError after the communicator's time limit.
+  // Done when all of `ranks` have reached it; must not outlive the window. Its wait: EngineError after
+  // the communicator's time limit.
+  WorkHandle expect(std::vector<int> ranks, int slot, std::uint64_t epoch);
+  // Until every rank has reached it.
   void wait(int slot, std::uint64_t epoch);
   void close();   // collective
 
  private:
+  class Expectation;
   std::atomic_ref<std::uint64_t> counter(int rank, int slot) const;
+  std::vector<int> late(const std::vector<int>& ranks, int slot, std::uint64_t epoch) const;
+  void wait(const std::vector<int>& ranks, int slot, std::uint64_t epoch);
 
   Communicator& owner_;
   std::unique_ptr<SharedMemory> memory_;
   WindowShape shape_;
   Waiting waiting_;
+  std::vector<int> all_;   // ranks
   std::vector<std::byte*> segments_;
   bool closed_ = false;
 };
 
-// output[i] = the sum over ranks, in rank order, of element i of the run of `count` elements that
-// begins `offset` bytes into every segment: the bits of reduce_scatter_v, in one pass. `output` may
-// be this rank's run. The ranks must have published that their runs are written.
-void reduce_from_window(const Window& window, DType dtype, std::int64_t offset, std::int64_t count,
+// `count` elements that begin `offset` bytes into every segment.
+struct WindowRun {
+  DType dtype = DType::kFloat32;
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+
+// output[i] = the sum over `ranks`, in their order, of element i of the run: the bits of
+// reduce_scatter_v, in one pass. `output` may be this rank's run. The ranks must have published that
+// their runs are written.
+void reduce_from_window(const Window& window, std::span<const int> ranks, const WindowRun& run,
                         std::byte* output);
 
 }  // namespace ptrain::comm

@@ -23,21 +23,21 @@ Keep keep_of(const Action& action) {
 
 }  // namespace
 
-Executor::Executor(const model::Architecture& architecture, const mesh::Layout& layout, int rank,
+Executor::Executor(const model::Architecture& architecture, const mesh::Layout& layout,
                    const Communicators& communicators, Arena& arena)
     : architecture_(architecture),
-      layout_(layout),
       communicators_(communicators),
       arena_(arena),
       layers_(layers::make_layers(architecture)),
+      sharing_(make_sharing({architecture, layout, communicators, arena})),
       stashes_(architecture, arena),
       activations_(architecture, arena),
       gradients_(architecture, arena) {
-  const state::GroupBuffer::Place place{mesh::coordinates_of(layout, rank).shard,
-                                        layout.shard > 1 && layout.zero > 1};
   for (const auto& plan : mesh::plan_buffers(architecture, layout.shard))
-    groups_.emplace_back(architecture, plan, place, arena);
+    groups_.emplace_back(architecture, plan, sharing_->place_of(plan.group), arena);
 }
+
+void Executor::close() { sharing_->close(); }
 
 StepResult Executor::train(const program::Program& program,
                            std::span<const data::MicroBatch> micro_batches,
@@ -72,6 +72,7 @@ void Executor::run(const program::Program& program,
   micro_batches_ = micro_batches;
   sums_ = {};
   result_ = {};
+  sharing_->begin_program();
   for (const Action& action : program.actions) {
     if (observer_) observer_(action, true);
     wait_for(action);
@@ -186,6 +187,7 @@ void Executor::recompute(const Action& action, int layer) {
 
 void Executor::backward(const Action& action, int layer) {
   const auto& spec = architecture_.layers[static_cast<std::size_t>(layer)];
+  for (const int group : spec.groups) sharing_->begin_write(group);
   std::vector<layers::GradientTarget> targets;
   for (const int parameter : spec.parameters) {
     const auto view = group_of(parameter).gradient(parameter);
@@ -203,30 +205,12 @@ void Executor::backward(const Action& action, int layer) {
 
 void Executor::unshard(const Action& action) {
   auto& group = groups_[static_cast<std::size_t>(action.group)];
-  std::byte* whole = group.open_whole();
-  auto start = [this, &group, whole] {
-    return communicators_.shard_gather->all_gather_v(
-        whole, architecture_.dtype, group.shard_offsets(), group.plan().shard_sizes);
-  };
-  gather_lane_.push(action.id, {std::move(start)}, {});
+  gather_lane_.push(action.id, sharing_->gather(group), {});
 }
 
 void Executor::reduce(const Action& action) {
   auto& group = groups_[static_cast<std::size_t>(action.group)];
-  std::vector<LaneQueue::Stage> stages;
-  if (communicators_.shard_reduce != nullptr)
-    stages.push_back([this, &group] {
-      return communicators_.shard_reduce->reduce_scatter_v(
-          group.whole_gradients(), architecture_.dtype, group.shard_offsets(),
-          group.plan().shard_sizes);
-    });
-  if (communicators_.dp_reduce != nullptr)
-    stages.push_back([this, &group] {
-      const Tensor shard = group.reduced_shard();
-      return communicators_.dp_reduce->all_reduce(static_cast<std::byte*>(shard.data), shard.dtype,
-                                                  shard.cols, comm::ReduceOp::kSum);
-    });
-  reduce_lane_.push(action.id, std::move(stages), [&group] { group.take_reduced(); });
+  reduce_lane_.push(action.id, sharing_->reduce(group), [&group] { group.take_reduced(); });
 }
 
 }  // namespace ptrain::execute

@@ -15,19 +15,12 @@
 #include "engine/data/batch.h"
 #include "engine/execute/activations.h"
 #include "engine/execute/lane_queue.h"
+#include "engine/execute/sharing.h"
 #include "engine/execute/step_end.h"
 #include "engine/layers/layer.h"
 #include "engine/state/group_buffer.h"
 
 namespace ptrain::execute {
-
-// The groups a rank communicates in, one communicator a lane. Null where the axis has one rank.
-struct Communicators {
-  comm::Communicator& world;
-  comm::Communicator* shard_gather = nullptr;
-  comm::Communicator* shard_reduce = nullptr;
-  comm::Communicator* dp_reduce = nullptr;
-};
 
 // Called around each action; for the trace.
 using ActionObserver = std::function<void(const program::Action&, bool begins)>;
@@ -36,8 +29,10 @@ using ActionObserver = std::function<void(const program::Action&, bool begins)>;
 // same step at the same time: the communication in it is collective. One thread.
 class Executor {
  public:
-  Executor(const model::Architecture& architecture, const mesh::Layout& layout, int rank,
+  // Collective over the world, and so is close(), after which the parameters may be gone.
+  Executor(const model::Architecture& architecture, const mesh::Layout& layout,
            const Communicators& communicators, Arena& arena);
+  void close();
 
   // One training step; the micro-batches are those that the program names m0, m1, ...
   StepResult train(const program::Program& program, std::span<const data::MicroBatch> micro_batches,
@@ -67,10 +62,10 @@ class Executor {
   state::GroupBuffer& group_of(int parameter);
 
   const model::Architecture& architecture_;
-  mesh::Layout layout_;
   Communicators communicators_;
   Arena& arena_;
   std::vector<std::unique_ptr<layers::Layer>> layers_;
+  std::unique_ptr<Sharing> sharing_;
   std::vector<state::GroupBuffer> groups_;
   Stashes stashes_;
   Streams activations_;

@@ -14,6 +14,7 @@ void LaneQueue::push(int action, std::vector<Stage> stages, std::function<void()
 bool LaneQueue::advance(Entry& entry, bool block) {
   while (!entry.communicated()) {
     if (entry.work == nullptr) entry.work = entry.stages[entry.next_stage++]();
+    if (entry.work == nullptr) continue;
     if (block)
       entry.work->wait();
     else if (!entry.work->done())

@@ -13,7 +13,8 @@ namespace ptrain::execute {
 // when somebody waits for it, never earlier, so that memory does not depend on timing.
 class LaneQueue {
  public:
-  using Stage = std::function<comm::WorkHandle()>;  // starts one collective
+  // Starts one collective, when those before it are done; null where it leaves nothing to wait for.
+  using Stage = std::function<comm::WorkHandle()>;
 
   void push(int action, std::vector<Stage> stages, std::function<void()> finish);
   void poll();

@@ -37,18 +37,21 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
   const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
-  master_ = zeroed(arena, MemoryClass::kParameters, shard);
+  if (place_.shared_parameters == nullptr)
+    master_ = zeroed(arena, MemoryClass::kParameters, shard);
   exp_avg_ = zeroed(arena, MemoryClass::kOptimizer, shard);
   exp_avg_sq_ = zeroed(arena, MemoryClass::kOptimizer, shard);
   if (place_.shard_gradients)
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
-  else
+  else if (place_.shared_gradients == nullptr)
     whole_gradients_ = zeroed(arena, MemoryClass::kGradients, bytes(plan_.total()));
 }
 
 std::byte* GroupBuffer::open_whole() {
   if (!is_sharded()) return start(master_);
-  PT_CHECK(!whole_);
+  PT_CHECK(!is_open_);
+  is_open_ = true;
+  if (place_.shared_parameters != nullptr) return place_.shared_parameters;
   whole_ = Buffer(arena_, MemoryClass::kGather, bytes(plan_.total()));
   const auto rank = static_cast<std::size_t>(place_.shard_rank);
   std::memcpy(at(start(whole_), shard_offsets_[rank]), master_.data(),
@@ -56,7 +59,10 @@ std::byte* GroupBuffer::open_whole() {
   return start(whole_);
 }
 
-void GroupBuffer::close_whole() { whole_ = Buffer(); }
+void GroupBuffer::close_whole() {
+  is_open_ = false;
+  whole_ = Buffer();
+}
 
 const mesh::ParameterPlacement& GroupBuffer::placement(int parameter) const {
   const auto found = std::find_if(plan_.placements.begin(), plan_.placements.end(),
@@ -72,7 +78,9 @@ Tensor GroupBuffer::matrix(std::byte* whole, const mesh::ParameterPlacement& pla
 }
 
 Tensor GroupBuffer::parameter(int parameter) const {
-  PT_CHECK(!is_sharded() || whole_);
+  PT_CHECK(!is_sharded() || is_open_);
+  if (place_.shared_parameters != nullptr)
+    return matrix(place_.shared_parameters, placement(parameter));
   return matrix(start(is_sharded() ? whole_ : master_), placement(parameter));
 }
 
@@ -85,6 +93,7 @@ GroupBuffer::GradientView GroupBuffer::gradient(int parameter) {
 }
 
 std::byte* GroupBuffer::whole_gradients() {
+  if (place_.shared_gradients != nullptr) return place_.shared_gradients;
   if (!whole_gradients_)
     whole_gradients_ = Buffer(arena_, MemoryClass::kGradients, bytes(plan_.total()));
   return start(whole_gradients_);
@@ -128,7 +137,12 @@ Tensor GroupBuffer::piece(std::byte* shard, const mesh::ShardRun& run) const {
   return contiguous(at(shard, run.shard_offset), dtype_, 1, run.end - run.begin);
 }
 
-Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(start(master_), run); }
+std::byte* GroupBuffer::master_start() const {
+  if (place_.shared_parameters == nullptr) return start(master_);
+  return at(place_.shared_parameters, shard_offsets_[static_cast<std::size_t>(place_.shard_rank)]);
+}
+
+Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(master_start(), run); }
 Tensor GroupBuffer::exp_avg(const mesh::ShardRun& run) const { return piece(start(exp_avg_), run); }
 Tensor GroupBuffer::exp_avg_sq(const mesh::ShardRun& run) const {
   return piece(start(exp_avg_sq_), run);

@@ -17,8 +17,12 @@ class GroupBuffer {
  public:
   struct Place {
     int shard_rank = 0;
-    bool shard_gradients =
-        false;  // ZeRO 2 and 3: only the shard of the gradients outlives a micro-batch
+    // ZeRO 2 and 3: only the shard of the gradients outlives a micro-batch.
+    bool shard_gradients = false;
+    // In a window that the peers see, cleared: the whole parameters, of which each rank writes its
+    // own shard, and this rank's whole gradients. Null: in the arena.
+    std::byte* shared_parameters = nullptr;
+    std::byte* shared_gradients = nullptr;
   };
   GroupBuffer(const model::Architecture& architecture, const mesh::BufferPlan& plan, Place place,
               Arena& arena);
@@ -30,7 +34,7 @@ class GroupBuffer {
 
   // Parameters. open_whole takes the whole buffer with the own shard in its place and returns its
   // start; the other shards are the gather's to fill. Without sharding the masters are the whole
-  // parameters and stay open.
+  // parameters and stay open; in a window nothing is taken and nothing is to fill.
   std::byte* open_whole();
   void close_whole();
   // View of a whole parameter: [out, in], or [1, n] of one dim. Only while open.
@@ -63,6 +67,7 @@ class GroupBuffer {
   Tensor matrix(std::byte* whole, const mesh::ParameterPlacement& placement) const;
   Tensor piece(std::byte* shard, const mesh::ShardRun& run) const;
   std::byte* shard_gradients();
+  std::byte* master_start() const;
   std::byte* at(std::byte* data, std::int64_t elements) const {
     return data + elements * size_of(dtype_);
   }
@@ -75,10 +80,12 @@ class GroupBuffer {
   DType dtype_;
   std::vector<mesh::ShardRun> runs_;
   std::vector<std::int64_t> shard_offsets_;
-  Buffer master_, exp_avg_, exp_avg_sq_;
+  Buffer master_;  // none where place_.shared_parameters
+  Buffer exp_avg_, exp_avg_sq_;
   Buffer whole_;  // gathered parameters
   Buffer whole_gradients_;
   Buffer shard_gradients_;  // only with place_.shard_gradients
+  bool is_open_ = false;
   bool shard_written_ = false;
   std::vector<bool> written_;  // one a placement
 };

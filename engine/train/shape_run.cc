@@ -36,15 +36,15 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
       {architecture_, evaluation, input.shape, program::Purpose::kEvaluate}, world.rank()));
 
   const auto place = mesh::coordinates_of(layout(), world.rank());
-  if (layout().shard > 1) {
+  const bool messages = !layout().shared_window;
+  if (layout().shard > 1) shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
+  if (layout().shard > 1 && messages)
     shard_gather_ = group(place.dp, place.shard, "shard/gather");
-    shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
-  }
-  if (layout().dp > 1) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
+  if (layout().dp > 1 && messages) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
   const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
                                       dp_reduce_.get()};
   executor_ =
-      std::make_unique<execute::Executor>(architecture_, layout(), world.rank(), groups, arena_);
+      std::make_unique<execute::Executor>(architecture_, layout(), groups, arena_);
 }
 
 ShapeRun::~ShapeRun() = default;
@@ -86,6 +86,7 @@ void ShapeRun::initialise(std::uint64_t seed) {
 }
 
 void ShapeRun::close() {
+  executor_->close();
   for (auto* communicator : {dp_reduce_.get(), shard_reduce_.get(), shard_gather_.get()})
     if (communicator != nullptr) communicator->close();
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -70,6 +71,8 @@ void bench(Communicator& world) {
   time(world, "all_reduce 4 B",
        [&] { world.all_reduce(buffer, dtype, 1, comm::ReduceOp::kSum)->wait(); });
   const auto window = world.make_window(kCount * 4, 1);
+  std::vector<int> all(counts.size());
+  std::iota(all.begin(), all.end(), 0);
   const auto rank = static_cast<std::size_t>(world.rank());
   std::byte* own = window->segment(world.rank());
   std::memset(own, 0, kCount * 4);
@@ -77,7 +80,7 @@ void bench(Communicator& world) {
   time(world, "window reduce", [&] {
     window->publish(0, ++epoch);
     window->wait(0, epoch);
-    comm::reduce_from_window(*window, dtype, offsets[rank] * 4, counts[rank],
+    comm::reduce_from_window(*window, all, {dtype, offsets[rank] * 4, counts[rank]},
                              own + offsets[rank] * 4);
   });
   window->close();

@@ -48,7 +48,7 @@ constexpr LayoutCase kLayouts[] = {
     {2, 2, 3, 1, 2, kNone, 0}, {2, 2, 2, 1, 2, kFull, 1},
 };
 
-class Bytes : public testing::TestWithParam<std::tuple<int, int>> {};
+class Bytes : public testing::TestWithParam<std::tuple<int, int, bool>> {};
 
 TEST_P(Bytes, PredictedEqualMeasured) {
   const Shape& shape = kShapes[std::get<0>(GetParam())];
@@ -72,6 +72,7 @@ TEST_P(Bytes, PredictedEqualMeasured) {
   experiment.layout.num_micro_batches = value.num_micro_batches;
   experiment.layout.recompute = value.recompute;
   experiment.layout.prefetch = value.prefetch;
+  experiment.layout.shared_window = std::get<2>(GetParam());
   const auto run = train(experiment);
   for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
     for (const MemoryClass memory_class : kExact) {
@@ -82,7 +83,8 @@ TEST_P(Bytes, PredictedEqualMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ShapesByLayouts, Bytes,
-                         testing::Combine(testing::Range(0, 10), testing::Range(0, 8)));
+                         testing::Combine(testing::Range(0, 10), testing::Range(0, 8),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace ptrain::parity

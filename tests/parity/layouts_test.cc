@@ -34,7 +34,8 @@ struct Case {
   bool tied = false;
 };
 
-Experiment experiment_of(const Case& value, DType dtype) {
+// Ranks that meet in a shared window, or by messages.
+Experiment experiment_of(const Case& value, DType dtype, bool window) {
   Experiment experiment;
   experiment.model = tiny(value.tied);
   experiment.dtype = dtype;
@@ -45,13 +46,14 @@ Experiment experiment_of(const Case& value, DType dtype) {
   experiment.layout.micro_batch = value.micro_batch;
   experiment.layout.num_micro_batches = value.num_micro_batches;
   experiment.layout.recompute = value.recompute;
+  experiment.layout.shared_window = window;
   return experiment;
 }
 
 Experiment one_rank(const Case& value, DType dtype) {
   Case reference{"one", 1, 1, 1, 12, 1};
   reference.tied = value.tied;
-  return experiment_of(reference, dtype);
+  return experiment_of(reference, dtype, false);
 }
 
 constexpr Case kCases[] = {
@@ -75,11 +77,17 @@ constexpr Case kCases[] = {
     {"shard3_tied_zero2", 1, 3, 2, 1, 4, Recompute::kFull, model::BlockKind::kElement, true},
 };
 
-class Layouts : public testing::TestWithParam<Case> {};
+class Layouts : public testing::TestWithParam<std::tuple<Case, bool>> {
+ protected:
+  Case value() const { return std::get<0>(GetParam()); }
+  Experiment experiment_in(DType dtype) const {
+    return experiment_of(value(), dtype, std::get<1>(GetParam()));
+  }
+};
 
 TEST_P(Layouts, EqualOneProcessInFloat64) {
-  const auto run = train(experiment_of(GetParam(), DType::kFloat64));
-  const auto truth = train(one_rank(GetParam(), DType::kFloat64));
+  const auto run = train(experiment_in(DType::kFloat64));
+  const auto truth = train(one_rank(value(), DType::kFloat64));
   ASSERT_EQ(run.losses.size(), truth.losses.size());
   for (std::size_t i = 0; i < truth.losses.size(); ++i) {
     EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-9 * truth.losses[i]) << "step " << i + 1;
@@ -88,7 +96,7 @@ TEST_P(Layouts, EqualOneProcessInFloat64) {
   ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
   for (const auto& [name, gradient] : truth.first_gradients)
     EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
-  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  const Experiment experiment = experiment_in(DType::kFloat64);
   for (const auto& [name, parameter] : truth.final_parameters)
     for (std::size_t i = 0; i < parameter.size(); ++i)
       ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
@@ -97,8 +105,8 @@ TEST_P(Layouts, EqualOneProcessInFloat64) {
 }
 
 TEST_P(Layouts, EqualOneProcessInFloat32) {
-  auto experiment = experiment_of(GetParam(), DType::kFloat32);
-  auto reference = one_rank(GetParam(), DType::kFloat32);
+  auto experiment = experiment_in(DType::kFloat32);
+  auto reference = one_rank(value(), DType::kFloat32);
   experiment.num_steps = reference.num_steps = 30;
   experiment.learning_rate = reference.learning_rate = 1e-3;
   const auto run = train(experiment);
@@ -121,21 +129,37 @@ TEST_P(Layouts, EqualOneProcessInFloat32) {
 
 // Two runs of one layout give the same bits.
 TEST_P(Layouts, RepeatBitForBit) {
-  const auto experiment = experiment_of(GetParam(), DType::kFloat32);
+  const auto experiment = experiment_in(DType::kFloat32);
   const auto first = train(experiment);
   const auto second = train(experiment);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.final_parameters, second.final_parameters);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(kCases),
-                         [](const auto& value) { return value.param.name; });
+std::string name_of(const testing::TestParamInfo<std::tuple<Case, bool>>& info) {
+  return std::string(std::get<0>(info.param).name) +
+         (std::get<1>(info.param) ? "_window" : "_messages");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::Combine(testing::ValuesIn(kCases), testing::Bool()),
+                         name_of);
+
+// Both add gradients in rank order.
+TEST(Window, GivesTheBitsOfMessages) {
+  for (const Case& value : kCases) {
+    const auto messages = train(experiment_of(value, DType::kFloat32, false));
+    const auto window = train(experiment_of(value, DType::kFloat32, true));
+    EXPECT_EQ(window.losses, messages.losses) << value.name;
+    EXPECT_EQ(window.grad_norms, messages.grad_norms) << value.name;
+    EXPECT_EQ(window.final_parameters, messages.final_parameters) << value.name;
+  }
+}
 
 TEST(Trajectory, InitialParametersDoNotDependOnTheLayout) {
   const auto one = train(one_rank(kCases[0], DType::kFloat32));
   for (const Case& value : kCases) {
     if (value.tied) continue;
-    EXPECT_EQ(train(experiment_of(value, DType::kFloat32)).initial_parameters,
+    EXPECT_EQ(train(experiment_of(value, DType::kFloat32, true)).initial_parameters,
               one.initial_parameters)
         << value.name;
   }

@@ -27,15 +27,15 @@ class RankRun {
   RankRun(const Experiment& experiment, comm::Communicator& world)
       : experiment_(experiment), world_(world), architecture_(architecture_of(experiment)) {
     const auto place = mesh::coordinates_of(experiment.layout, world.rank());
-    if (experiment.layout.shard > 1) {
+    const bool messages = !experiment.layout.shared_window;
+    if (experiment.layout.shard > 1) reduce_ = world.split(place.dp, place.shard, "reduce");
+    if (experiment.layout.shard > 1 && messages)
       gather_ = world.split(place.dp, place.shard, "gather");
-      reduce_ = world.split(place.dp, place.shard, "reduce");
-    }
-    if (experiment.layout.dp > 1) dp_ = world.split(place.shard, place.dp, "dp");
+    if (experiment.layout.dp > 1 && messages) dp_ = world.split(place.shard, place.dp, "dp");
     program_ = value_or_throw(program::compile(
         {architecture_, experiment.layout, "toy", program::Purpose::kTrain}, world.rank()));
     executor_ = std::make_unique<execute::Executor>(
-        architecture_, experiment.layout, world.rank(),
+        architecture_, experiment.layout,
         execute::Communicators{world, gather_.get(), reduce_.get(), dp_.get()}, arena_);
     for (auto& group : executor_->groups())
       for (const auto& run : group.runs())
@@ -94,6 +94,7 @@ class RankRun {
   }
 
   void close() {
+    executor_->close();
     for (auto* group : {dp_.get(), reduce_.get(), gather_.get()})
       if (group != nullptr) group->close();
   }

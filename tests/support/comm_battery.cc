@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -236,14 +237,17 @@ void window(Communicator& world) {
   for (int rank = 0; rank + 1 < world.size(); ++rank)
     require(shared->segment(rank) + shared->bytes(rank) == shared->segment(rank + 1),
             "segments have no gaps");
+  std::vector<int> all(z(world.size()));
+  std::iota(all.begin(), all.end(), 0);
   auto* mine = reinterpret_cast<double*>(shared->segment(world.rank()) + 16);
   for (std::uint64_t step = 1; step <= 3; ++step) {
     require(!shared->reached(0, step), "nobody is ahead of this rank");
     for (std::int64_t i = 0; i < kCount; ++i) mine[i] = value<double>(world.rank(), i);
     shared->publish(0, step);
-    shared->wait(0, step);
+    require(shared->expect({world.rank()}, 0, step)->done(), "some ranks alone can be waited for");
+    shared->expect(all, 0, step)->wait();
     std::vector<double> sums(z(kCount));
-    comm::reduce_from_window(*shared, DType::kFloat64, 16, kCount, bytes(sums));
+    comm::reduce_from_window(*shared, all, {DType::kFloat64, 16, kCount}, bytes(sums));
     for (std::int64_t i = 0; i < kCount; ++i)
       expect("window sum", i, sums[z(i)], sum_by_hand<double>(world.size(), i));
     shared->publish(1, step);   // has read

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "engine/base/arena.h"
+#include "engine/comm/communicator.h"
+#include "engine/execute/lane_queue.h"
+#include "engine/state/group_buffer.h"
+
+namespace ptrain::execute {
+
+// The groups a rank communicates in, one communicator a lane. Null where the axis has one rank.
+// With a shared window only world and shard_reduce are used.
+struct Communicators {
+  comm::Communicator& world;
+  comm::Communicator* shard_gather = nullptr;
+  comm::Communicator* shard_reduce = nullptr;
+  comm::Communicator* dp_reduce = nullptr;
+};
+
+// How a rank's parameters and gradients meet those of its peers. Every rank of the world calls the
+// same functions in the same order; none but begin_write and close blocks.
+class Sharing {
+ public:
+  virtual ~Sharing() = default;
+  // Where a group lies in memory that the peers see, and its other properties.
+  virtual state::GroupBuffer::Place place_of(int group) const = 0;
+  // From here on the peers may read this rank's parameters, which no longer change before the
+  // program's OPTIMIZER.
+  virtual void begin_program() = 0;
+  // Whole parameters in open_whole().
+  virtual std::vector<LaneQueue::Stage> gather(state::GroupBuffer& group) = 0;
+  // The sum over the data-parallel peers in reduced_shard(), added in rank order.
+  virtual std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group) = 0;
+  // Until the peers have read what the group's gradients are about to replace.
+  virtual void begin_write(int group) = 0;
+  virtual void close() = 0;  // collective; parameters in a window are gone then
+};
+
+// What both kinds need to know.
+struct SharingInput {
+  const model::Architecture& architecture;
+  const mesh::Layout& layout;
+  const Communicators& communicators;
+  Arena& arena;
+};
+
+// By all-gathers and reduce-scatters of the communicators.
+std::unique_ptr<Sharing> share_by_messages(const SharingInput& input);
+// In one window of the world: parameters are read where their owner keeps them, gradients are added
+// where the peers wrote them. Collective. EngineError when the ranks are not on one node.
+std::unique_ptr<Sharing> share_by_window(const SharingInput& input);
+// The one that the layout names.
+std::unique_ptr<Sharing> make_sharing(const SharingInput& input);
+
+}  // namespace ptrain::execute
