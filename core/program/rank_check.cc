@@ -42,8 +42,7 @@ bool trains(const Program& program) {
 
 RankCheck::RankCheck(const Program& program, const model::Architecture& architecture,
                      const mesh::Layout& layout)
-    : program_(program),
-      architecture_(architecture),
+    : architecture_(architecture),
       layout_(layout),
       groups_(architecture.layers.size()),
       progress_(static_cast<std::size_t>(layout.num_micro_batches)),

@@ -67,7 +67,6 @@ class RankCheck {
   int required_writes(const Group& group) const;
   int now(Lane lane) const { return now_[static_cast<std::size_t>(lane)]; }
 
-  const Program& program_;
   const model::Architecture& architecture_;
   const mesh::Layout& layout_;
   std::vector<Group> groups_;
