@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "core/dcp/metadata.h"
 
 #include "engine/checkpoint/item.h"
 #include "engine/comm/communicator.h"
@@ -15,14 +18,35 @@ namespace ptrain::checkpoint {
 // is published and older checkpoints are untouched.
 void save(const std::string& folder, const Items& items, comm::Communicator& world);
 
-// Fills the tensors of `items` from any DCP folder, whatever layout wrote it, and returns the
-// values asked for by key. Collective over `world`. Missing keys, other shapes, damage: one
-// EngineError (kUnusable) that lists them all.
-std::vector<ValueItem> load(const std::string& folder, const Items& items,
-                            comm::Communicator& world);
+// Any DCP folder, whatever layout wrote it, open for reading on every rank: its metadata read, its
+// sizes right, and every byte compared with its checksum, once, each rank a share of the files.
+class Source {
+ public:
+  // Collective over `world`, which must live longer. Damage: an EngineError (kUnusable), the same
+  // on all ranks, that lists it all.
+  Source(std::string folder, comm::Communicator& world);
 
-// The newest checkpoint under `checkpoints` whose files verify; empty when there is none.
-std::string newest_good(const std::string& checkpoints);
+  const std::string& folder() const { return folder_; }
+  const dcp::Metadata& metadata() const { return metadata_; }
+
+  // Fills the tensors of `items` and returns the values asked for by key. Collective over the
+  // world. Missing keys or other shapes: one EngineError (kUnusable) that lists them all.
+  std::vector<ValueItem> load(const Items& items) const;
+
+ private:
+  std::string folder_;
+  comm::Communicator* world_;
+  dcp::Metadata metadata_;
+};
+
+// The newest checkpoint under `checkpoints` that is good, and why each newer one is not. No source:
+// there are no checkpoints at all. EngineError (kUnusable): there are, and none is good. Collective
+// over the world.
+struct Newest {
+  std::optional<Source> source;
+  std::vector<std::string> damaged;
+};
+Newest open_newest(const std::string& checkpoints, comm::Communicator& world);
 
 // Removes all but the newest `keep` good checkpoints, never the only good one, and leftovers of
 // broken saves.

@@ -31,10 +31,11 @@ std::string free_space(const std::string& path) {
 
 }  // namespace
 
-OutFile::OutFile(std::string path, std::int64_t bytes_needed)
-    : path_(std::move(path)), bytes_needed_(bytes_needed),
+OutFile::OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points)
+    : path_(std::move(path)), bytes_needed_(bytes_needed), points_(points),
       descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (descriptor_ < 0) refuse("create", path_, errno);
+  fault::point(points_.create);
 }
 
 OutFile::~OutFile() {
@@ -42,6 +43,7 @@ OutFile::~OutFile() {
 }
 
 void OutFile::write(std::span<const std::byte> bytes) {
+  fault::point(points_.write);
   hasher_.update(bytes);
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
@@ -57,7 +59,9 @@ void OutFile::write(std::span<const std::byte> bytes) {
 }
 
 void OutFile::finish() {
+  fault::point(points_.sync);
   if (fsync(descriptor_) != 0) refuse("write", path_, errno);
+  fault::point(points_.finish);
   if (close(std::exchange(descriptor_, -1)) != 0) refuse("write", path_, errno);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/hash.h"
+#include "engine/base/fault.h"
 
 namespace ptrain::checkpoint {
 
@@ -14,7 +15,7 @@ namespace ptrain::checkpoint {
 class OutFile {
  public:
   // `bytes_needed`: what will be written, about; for the message only.
-  OutFile(std::string path, std::int64_t bytes_needed);
+  OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points);
   ~OutFile();
   OutFile(const OutFile&) = delete;
   OutFile& operator=(const OutFile&) = delete;
@@ -29,6 +30,7 @@ class OutFile {
  private:
   std::string path_;
   std::int64_t bytes_needed_;
+  fault::FilePoints points_;
   int descriptor_;
   std::int64_t size_ = 0;
   Hasher64 hasher_;

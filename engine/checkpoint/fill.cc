@@ -53,15 +53,15 @@ Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
 }
 
 // Whether the flat span of a box meets the run: the cheap test before a chunk is opened.
-bool touches(const TensorItem& item, const dcp::Box& box) {
-  const auto strides = dcp::row_major_strides(item.shape);
+bool touches(const dcp::Run& run, const dcp::Sizes& shape, const dcp::Box& box) {
+  const auto strides = dcp::row_major_strides(shape);
   std::int64_t first = 0;
   std::int64_t last = 0;
   for (std::size_t d = 0; d < strides.size(); ++d) {
     first += box.offsets[d] * strides[d];
     last += (box.offsets[d] + box.sizes[d] - 1) * strides[d];
   }
-  return first < item.end && last >= item.begin;
+  return first < run.end && last >= run.begin;
 }
 
 class Filler {
@@ -191,12 +191,19 @@ const InFile& OpenFiles::get(const std::string& relative) {
 void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files) {
   std::vector<Source> sources;
   std::vector<Planned> plan;
+  const auto pieces = dcp::pieces_of_run(item.shape, {item.begin, item.end}, item.head_rows);
   for (const dcp::Chunk& chunk : entry.chunks) {
-    if (!touches(item, chunk.box)) continue;
-    sources.push_back(open_chunk(item.key, chunk, item.dtype, files));
-    for (const dcp::Copy& copy : dcp::overlap(item.shape, {item.begin, item.end},
-                                              chunk.box.offsets, sources.back().stored))
-      plan.push_back({sources.size() - 1, copy});
+    bool opened = false;
+    for (const dcp::Piece& piece : pieces) {
+      if (!touches(piece.stored, item.shape, chunk.box)) continue;
+      if (!opened) sources.push_back(open_chunk(item.key, chunk, item.dtype, files));
+      opened = true;
+      for (dcp::Copy copy : dcp::overlap(item.shape, piece.stored, chunk.box.offsets,
+                                         sources.back().stored)) {
+        copy.target += piece.target;
+        plan.push_back({sources.size() - 1, copy});
+      }
+    }
   }
   const Parts parts = divide(item, std::move(plan), sources.size());
   Filler filler(item, files);

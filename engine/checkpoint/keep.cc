@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
+#include "engine/checkpoint/agree.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/folder.h"
 
@@ -37,8 +39,11 @@ bool looks_whole(const std::string& folder) {
 // Renamed first: a half removed checkpoint must not be mistaken for one.
 void remove(const fs::path& folder) {
   const fs::path hidden = folder.parent_path() / (kTemporaryPrefix + folder.filename().string());
+  fault::point("publish.remove.rename");
   fs::rename(folder, hidden);
+  fault::point("publish.remove.delete");
   fs::remove_all(hidden);
+  fault::point("publish.removed");
 }
 
 void remove_leftovers(const std::string& checkpoints) {
@@ -51,26 +56,43 @@ void remove_leftovers(const std::string& checkpoints) {
 
 }  // namespace
 
-std::string newest_good(const std::string& checkpoints) {
-  for (const std::string& folder : newest_first(checkpoints))
-    if (verify(folder)) return folder;
-  return {};
+Newest open_newest(const std::string& checkpoints, comm::Communicator& world) {
+  Newest newest;
+  // One rank's list for all: a slow file system may show them different ones.
+  const bool first = world.rank() == 0;
+  const auto names = first ? newest_first(checkpoints) : std::vector<std::string>{};
+  const std::string list = gather_bytes(nlohmann::json(names).dump(), world).front();
+  std::string problems;
+  for (const std::string folder : nlohmann::json::parse(list)) {
+    try {
+      newest.source.emplace(folder, world);
+      return newest;
+    } catch (const EngineError& error) {
+      if (error.error().code != ExitCode::kUnusable) throw;
+      newest.damaged.push_back(error.error().message);
+      problems += "\n" + error.error().message;
+    }
+  }
+  if (!problems.empty())
+    throw EngineError(ExitCode::kUnusable, "no checkpoint of this run is good:" + problems,
+                      "bring one of them back from a copy, or start again with `ptrain run`");
+  return newest;
 }
 
 // Reads the data of as few as it may: one that verifies is enough to let others go; the rest of
 // those that are kept are only counted when their sizes are right.
 void prune(const std::string& checkpoints, int keep) {
   if (!fs::is_directory(checkpoints)) return;
-  fault::point("checkpoint.prune", 0);
+  fault::point("publish.leftovers");
   remove_leftovers(checkpoints);
   bool verified = false;
   int kept = 0;
   for (const std::string& folder : newest_first(checkpoints)) {
     if (kept >= std::max(keep, 1) && verified) {
-      fault::point("checkpoint.remove", 0);
       remove(folder);
       continue;
     }
+    fault::point("publish.verify");
     if (!verified) verified = verify(folder).has_value();
     if (looks_whole(folder)) ++kept;
   }

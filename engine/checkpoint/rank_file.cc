@@ -19,16 +19,18 @@ constexpr std::int64_t kMaxItemBytes = std::int64_t{1} << 30;
 // Large data starts on a page, so that it can be mapped or read directly.
 constexpr std::int64_t kLargeItem = 1 << 16;
 constexpr std::uint64_t kPage = 4096;
+constexpr fault::FilePoints kPoints{"save.file.create", "save.file.write", "save.file.sync",
+                                    "save.file.close"};
 
 class RankWriter {
  public:
-  RankWriter(const std::string& folder, std::string name, std::int64_t bytes_needed, int rank)
-      : rank_(rank), file_(folder + "/" + name, bytes_needed) {
+  RankWriter(const std::string& folder, std::string name, std::int64_t bytes_needed)
+      : file_(folder + "/" + name, bytes_needed, kPoints) {
     result_.name = std::move(name);
   }
 
   void value(const ValueItem& item) {
-    fault::point("checkpoint.write_value", rank_);
+    fault::point("save.value");
     const auto bytes = dcp::wrap_value(dcp::write_value(item.value));
     result_.content.values[item.key] = {result_.name, file_.size(),
                                         static_cast<std::int64_t>(bytes.size()), false};
@@ -51,17 +53,17 @@ class RankWriter {
   }
 
   RankFile finish() {
-    fault::point("checkpoint.fsync", rank_);
     file_.finish();
     result_.bytes = file_.size();
     result_.hash = hash_text(file_.hash());
+    fault::point("save.rank.done");
     return std::move(result_);
   }
 
  private:
   dcp::Location chunk(const std::string& dtype, const dcp::Box& box,
                       std::span<const std::byte> data) {
-    fault::point("checkpoint.write_tensor", rank_);
+    fault::point("save.tensor");
     const std::int64_t start = file_.size();
     const bool large = static_cast<std::int64_t>(data.size()) >= kLargeItem;
     const dcp::Wrapping around =
@@ -69,13 +71,13 @@ class RankWriter {
                          {data.size(), dcp::crc32(data), large ? kPage : 64},
                          static_cast<std::uint64_t>(start));
     file_.write(around.head);
-    fault::point("checkpoint.write_data", rank_);
+    fault::point("save.tensor.data");
     file_.write(data);
     file_.write(around.tail);
+    fault::point("save.tensor.end");
     return {result_.name, start, file_.size() - start, false};
   }
 
-  int rank_;
   OutFile file_;
   RankFile result_;
 };
@@ -98,8 +100,7 @@ RankFile write_rank_file(const std::string& folder, const Items& items, int rank
   for (const TensorItem& item : items.tensors)
     bytes_needed += (item.end - item.begin) * size_of(item.dtype);
   if (items.tensors.empty() && !writes_values) return {};
-  fault::point("checkpoint.open", rank);
-  RankWriter writer(folder, fmt::format("__{}_0.distcp", rank), bytes_needed, rank);
+  RankWriter writer(folder, fmt::format("__{}_0.distcp", rank), bytes_needed);
   if (writes_values)
     for (const ValueItem& item : items.values) writer.value(item);
   for (const TensorItem& item : items.tensors) writer.tensor(item);

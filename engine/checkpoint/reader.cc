@@ -64,25 +64,37 @@ ValueItem read_value(const std::string& key, const dcp::Location& location, Open
 
 }  // namespace
 
-std::vector<ValueItem> load(const std::string& folder, const Items& items,
-                            comm::Communicator& world) {
-  dcp::Metadata metadata;
+Source::Source(std::string folder, comm::Communicator& world)
+    : folder_(std::move(folder)), world_(&world) {
   together(world, [&] {
-    fault::point("checkpoint.load", world.rank());
-    const Manifest manifest = read_manifest(folder);
-    metadata = read_folder_metadata(folder);
-    check_wanted(folder, items, metadata);
-    check_sizes(folder, manifest, metadata);
-    check_content(folder, manifest, metadata,
+    fault::point("start.load.manifest");
+    const Manifest manifest = read_manifest(folder_);
+    fault::point("start.load.metadata");
+    metadata_ = read_folder_metadata(folder_);
+    fault::point("start.load.sizes");
+    check_sizes(folder_, manifest, metadata_);
+    fault::point("start.load.content");
+    check_content(folder_, manifest, metadata_,
                   {static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(world.size())});
   });
+}
+
+std::vector<ValueItem> Source::load(const Items& items) const {
   std::vector<ValueItem> values;
-  together(world, [&] {
-    OpenFiles files(folder);
-    for (const TensorItem& item : items.tensors) fill(item, metadata.tensors.at(item.key), files);
-    for (const ValueItem& item : items.values)
-      values.push_back(read_value(item.key, metadata.values.at(item.key), files));
+  together(*world_, [&] { check_wanted(folder_, items, metadata_); });
+  together(*world_, [&] {
+    OpenFiles files(folder_);
+    fault::point("start.load.tensors");
+    for (const TensorItem& item : items.tensors) {
+      fault::point("start.load.tensor");
+      fill(item, metadata_.tensors.at(item.key), files);
+    }
+    for (const ValueItem& item : items.values) {
+      fault::point("start.load.value");
+      values.push_back(read_value(item.key, metadata_.values.at(item.key), files));
+    }
   });
+  fault::point("start.load.ready");
   return values;
 }
 

@@ -21,9 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+constexpr fault::FilePoints kMetadata{"save.metadata.create", "save.metadata.write",
+                                      "save.metadata.sync", "save.metadata.close"};
+constexpr fault::FilePoints kManifest{"save.manifest.create", "save.manifest.write",
+                                      "save.manifest.sync", "save.manifest.close"};
+
 // Writes one small file and returns its entry in ptrain.json.
-Json write_small(const std::string& path, std::span<const std::byte> bytes) {
-  OutFile file(path, static_cast<std::int64_t>(bytes.size()));
+Json write_small(const std::string& path, std::span<const std::byte> bytes,
+                 const fault::FilePoints& points) {
+  OutFile file(path, static_cast<std::int64_t>(bytes.size()), points);
   file.write(bytes);
   file.finish();
   return {{"bytes", file.size()}, {"xxh3", hash_text(file.hash())}};
@@ -42,20 +48,23 @@ class Publisher {
       : folder_(std::move(folder)), temporary_(std::move(temporary)) {}
 
   void prepare() const {
-    fault::point("checkpoint.create_folder", 0);
+    fault::point("save.folder.remove");
     fs::remove_all(temporary_);
+    fault::point("save.folder.create");
     fs::create_directories(temporary_);
+    fault::point("save.folder.protect");
     fs::permissions(temporary_, fs::perms::owner_all);
   }
 
   void publish(std::vector<RankFile> files) const {
     write_lists(std::move(files));
-    fault::point("checkpoint.fsync_folder", 0);
+    fault::point("publish.folder_sync");
     sync_folder(temporary_);
-    fault::point("checkpoint.publish", 0);
+    fault::point("publish.rename");
     put_in_place();
-    fault::point("checkpoint.fsync_parent", 0);
+    fault::point("publish.renamed");
     sync_folder(fs::path(folder_).parent_path());
+    fault::point("publish.parent_synced");
     fs::remove_all(temporary_);   // only there when an older checkpoint of this name was replaced
   }
 
@@ -70,13 +79,12 @@ class Publisher {
     for (const RankFile& file : files)
       if (!file.name.empty()) listed[file.name] = {{"bytes", file.bytes}, {"xxh3", file.hash}};
     const std::size_t ranks = files.size();
-    fault::point("checkpoint.write_metadata", 0);
-    listed[".metadata"] =
-        write_small(temporary_ + "/.metadata", dcp::write_metadata(merge(std::move(files))));
-    fault::point("checkpoint.write_manifest", 0);
+    fault::point("save.merge");
+    const std::vector<std::byte> metadata = dcp::write_metadata(merge(std::move(files)));
+    listed[".metadata"] = write_small(temporary_ + "/.metadata", metadata, kMetadata);
     const std::string manifest =
         Json{{"version", 1}, {"ranks", ranks}, {"files", std::move(listed)}}.dump(1) + "\n";
-    write_small(temporary_ + "/" + kManifestName, std::as_bytes(std::span(manifest)));
+    write_small(temporary_ + "/" + kManifestName, std::as_bytes(std::span(manifest)), kManifest);
   }
 
   // Swaps with an older checkpoint of the same name (a run that went back and came here again), so
@@ -108,6 +116,7 @@ void save(const std::string& folder, const Items& items, comm::Communicator& wor
       const auto bytes = Json::to_msgpack(to_json(write_rank_file(temporary, items, world.rank())));
       report.assign(bytes.begin(), bytes.end());
     });
+    fault::point("save.reports");
     const std::vector<std::string> reports = gather_bytes(report, world);
     together(world, [&] { if (first) publisher.publish(parse_reports(reports)); });
   } catch (const EngineError&) {

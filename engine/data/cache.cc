@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kKnownVersion = "ptrain-known-1";
 constexpr const char* kNone = "-";
+constexpr fault::FilePoints kKnownPoints{"start.data.known.create", "start.data.known.write",
+                                         "start.data.known.sync", "start.data.known.rename"};
 
 // XDG base directories count only when absolute.
 std::string absolute_variable(const char* name) {
@@ -71,7 +73,7 @@ std::optional<ContentHashes> Cache::known(const std::string& key) const {
 }
 
 void Cache::remember(const std::string& key, const ContentHashes& hashes) const {
-  NewFile file(folder_ + "/" + key + ".known");
+  NewFile file(folder_ + "/" + key + ".known", kKnownPoints);
   const std::string text =
       fmt::format("{} {} {} end\n", kKnownVersion, hashes.train,
                   hashes.validation.empty() ? kNone : hashes.validation);

@@ -64,10 +64,13 @@ std::vector<std::byte> read_whole(const std::string& path) {
   return bytes;
 }
 
-NewFile::NewFile(std::string path)
-    : path_(std::move(path)), unfinished_(path_ + fmt::format(".tmp-{}", ::getpid())) {
+NewFile::NewFile(std::string path, const fault::FilePoints& points)
+    : path_(std::move(path)),
+      unfinished_(path_ + fmt::format(".tmp-{}", ::getpid())),
+      points_(points) {
   descriptor_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail_with("create");
+  fault::point(points_.create);
 }
 
 NewFile::~NewFile() {
@@ -82,6 +85,7 @@ void NewFile::fail_with(const char* what) const {
 }
 
 void NewFile::write(std::span<const std::byte> bytes) {
+  fault::point(points_.write);
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
     if (count >= 0)
@@ -92,7 +96,9 @@ void NewFile::write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::publish() {
+  fault::point(points_.sync);
   if (::fsync(descriptor_) != 0) fail_with("write");
+  fault::point(points_.finish);
   if (std::rename(unfinished_.c_str(), path_.c_str()) != 0) fail_with("rename");
   ::close(descriptor_);
   descriptor_ = -1;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/fault.h"
+
 namespace ptrain::data {
 
 // The bytes of a file in pieces. EngineError (kUnusable) with the path and the reason.
@@ -18,7 +20,7 @@ std::vector<std::byte> read_whole(const std::string& path);
 // written.
 class NewFile {
  public:
-  explicit NewFile(std::string path);
+  NewFile(std::string path, const fault::FilePoints& points);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -29,6 +31,7 @@ class NewFile {
   [[noreturn]] void fail_with(const char* what) const;
   std::string path_;
   std::string unfinished_;
+  fault::FilePoints points_;
   int descriptor_ = -1;
 };
 

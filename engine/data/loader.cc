@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 #include "engine/data/row_stream.h"
 
 namespace ptrain::data {
@@ -29,8 +30,9 @@ void close_span(MicroBatch& batch) {
   const std::int64_t begin = batch.documents.empty() ? 0 : batch.documents.back().end;
   const auto end = static_cast<std::int64_t>(batch.tokens.size());
   if (end > begin) batch.documents.push_back({begin, end});
+  const std::int64_t first = planted(Bug::kPositionsGoOn) ? begin : 0;
   for (std::int64_t i = 0; i < end - begin; ++i)
-    batch.positions.push_back(static_cast<std::int32_t>(i));
+    batch.positions.push_back(static_cast<std::int32_t>(first + i));
 }
 
 void append_range(MicroBatch& batch, const Index& index, const packing::Range& range) {

@@ -9,14 +9,16 @@
 #include "engine/data/cache.h"
 #include "engine/data/file.h"
 #include "engine/data/index.h"
-#include "engine/data/index_format.h"
+#include "core/data/index_format.h"
 #include "engine/data/sources.h"
 
 namespace ptrain::data {
 namespace {
 
-// Whoever holds the lock builds for all, so its fault points count as those of rank 0.
-constexpr int kBuilder = 0;
+constexpr fault::FilePoints kBinPoints{"start.data.bin.create", "start.data.bin.write",
+                                       "start.data.bin.sync", "start.data.bin.rename"};
+constexpr fault::FilePoints kIdxPoints{"start.data.idx.create", "start.data.idx.write",
+                                       "start.data.idx.sync", "start.data.idx.rename"};
 
 struct Document {
   SourceFile file;
@@ -103,9 +105,10 @@ std::string content_hash(const std::vector<Document>& documents) {
 // Appends the tokens of documents to a .bin file and keeps the table for its .idx.
 class TokenWriter {
  public:
-  explicit TokenWriter(const std::string& path) : file_(path) { table_.begin = {0}; }
+  explicit TokenWriter(const std::string& path) : file_(path, kBinPoints) { table_.begin = {0}; }
 
   void add(const Document& document) {
+    fault::point("start.data.document");
     Hasher64 hasher;
     read_in_pieces(document.file.path, [&](auto piece) {
       hasher.update(piece);
@@ -149,15 +152,11 @@ class TokenWriter {
 void build(const Cache& cache, const std::vector<Document>& documents, const std::string& hash) {
   if (hash.empty() || cache.has_index(hash)) return;
   const std::string path = cache.index_path(hash);
-  fault::point("data.bin.create", kBuilder);
   TokenWriter writer(path + ".bin");
   for (const Document& document : documents) writer.add(document);
-  fault::point("data.bin.publish", kBuilder);
   const std::vector<std::byte> table = index_to_bytes(writer.publish(hash));
-  fault::point("data.idx.create", kBuilder);
-  NewFile file(path + ".idx");
+  NewFile file(path + ".idx", kIdxPoints);
   file.write(table);
-  fault::point("data.idx.publish", kBuilder);
   file.publish();
 }
 
@@ -181,6 +180,7 @@ void count_side(const std::string& path, std::int64_t& documents, std::int64_t& 
 }
 
 IndexFiles describe(const Cache& cache, const ContentHashes& hashes) {
+  fault::point("start.data.describe");
   IndexFiles files;
   files.train_hash = hashes.train;
   files.validation_hash = hashes.validation;
@@ -195,12 +195,13 @@ IndexFiles describe(const Cache& cache, const ContentHashes& hashes) {
 ContentHashes known_or_built(const recipe::Data& data, const Sources& sources, const Cache& cache) {
   const std::string key = request_key(data, sources);
   if (const auto known = cache.known(key); known && complete(cache, *known)) return *known;
+  fault::point("start.data.lock");
   const FolderLock lock(cache.folder());
+  fault::point("start.data.locked");
   if (const auto known = cache.known(key); known && complete(cache, *known)) return *known;
   if (lock.held()) cache.remove_unfinished();
-  fault::point("data.hash", kBuilder);
+  fault::point("start.data.hash");
   const ContentHashes hashes = build_all(data, sources, cache);
-  fault::point("data.known.publish", kBuilder);
   cache.remember(key, hashes);
   return hashes;
 }
@@ -219,7 +220,9 @@ bool gives(const recipe::Data& data, const std::string& folder, const Cache& cac
 
 IndexFiles prepare_index(const recipe::Data& data, const std::string& folder) {
   check_supported(data);
+  fault::point("start.data.sources");
   const Sources sources = find_sources(data, folder);
+  fault::point("start.data.cache");
   const Cache cache(cache_folder(data.cache, folder));
   IndexFiles files = describe(cache, known_or_built(data, sources, cache));
   files.skipped_files = sources.skipped;
@@ -229,6 +232,7 @@ IndexFiles prepare_index(const recipe::Data& data, const std::string& folder) {
 IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
                         const std::string& train_hash, const std::string& validation_hash) {
   check_supported(data);
+  fault::point("start.data.reopen");
   const Cache cache(cache_folder(data.cache, folder));
   const ContentHashes recorded{train_hash, validation_hash};
   if (complete(cache, recorded)) {

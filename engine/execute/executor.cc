@@ -5,6 +5,9 @@
 
 #include "core/mesh/buffer_plan.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
+#include "engine/execute/action_points.h"
 
 namespace ptrain::execute {
 namespace {
@@ -19,6 +22,11 @@ Keep keep_of(const Action& action) {
   if (keep == "input") return Keep::kInput;
   PT_CHECK(keep == "none");
   return Keep::kNone;
+}
+
+// Begins and ends when its lane says so.
+bool is_queued(const Action& action) {
+  return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad;
 }
 
 }  // namespace
@@ -69,17 +77,26 @@ std::vector<double> Executor::logits(const program::Program& program,
 
 void Executor::run(const program::Program& program,
                    std::span<const data::MicroBatch> micro_batches) {
+  fault::point("train.program");
   micro_batches_ = micro_batches;
   sums_ = {};
   result_ = {};
   sharing_->begin_program();
+  const auto observe = [&](int id, bool begins) {
+    if (observer_) observer_(program.actions[static_cast<std::size_t>(id)], begins);
+  };
+  gather_lane_.watch(observe);
+  reduce_lane_.watch(observe);
   for (const Action& action : program.actions) {
-    if (observer_) observer_(action, true);
+    const ActionPoints points = points_of(action, architecture_);
+    fault::point(points.begin);
     wait_for(action);
+    if (!is_queued(action)) observe(action.id, true);
     execute(action);
+    if (!is_queued(action)) observe(action.id, false);
+    fault::point(points.end);
     gather_lane_.poll();
     reduce_lane_.poll();
-    if (observer_) observer_(action, false);
   }
   gather_lane_.wait_all();
   reduce_lane_.wait_all();
@@ -191,7 +208,9 @@ void Executor::backward(const Action& action, int layer) {
   std::vector<layers::GradientTarget> targets;
   for (const int parameter : spec.parameters) {
     const auto view = group_of(parameter).gradient(parameter);
-    targets.push_back({view.tensor, view.written});
+    const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
+                      spec.kind == model::LayerKind::kEmbedding;
+    targets.push_back({view.tensor, view.written && !lost});
   }
   std::vector<layers::WeightProduct> products;
   std::vector<Buffer> scratch;
@@ -199,7 +218,7 @@ void Executor::backward(const Action& action, int layer) {
   layers_[static_cast<std::size_t>(layer)]->backward_input(context(layer, action.micro_batch),
                                                            targets, dy, products, scratch, sums_);
   layers::backward_weight(products);
-  stashes_.give(layer, action.micro_batch);
+  stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, action.micro_batch);
   if (spec.kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
 }
 

@@ -1,3 +1,5 @@
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
 #include "engine/execute/sharing.h"
 
 namespace ptrain::execute {
@@ -16,7 +18,9 @@ class Messages final : public Sharing {
 
   std::vector<LaneQueue::Stage> gather(state::GroupBuffer& group) override {
     std::byte* whole = group.open_whole();
+    if (planted(Bug::kStaleGather)) return {};
     return {[this, &group, whole] {
+      fault::point("train.gather.start");
       return communicators_.shard_gather->all_gather_v(whole, dtype_, group.shard_offsets(),
                                                        group.plan().shard_sizes);
     }};
@@ -26,11 +30,17 @@ class Messages final : public Sharing {
     std::vector<LaneQueue::Stage> stages;
     if (communicators_.shard_reduce != nullptr)
       stages.push_back([this, &group] {
+        fault::point("train.reduce.scatter");
         return communicators_.shard_reduce->reduce_scatter_v(
             group.whole_gradients(), dtype_, group.shard_offsets(), group.plan().shard_sizes);
       });
-    if (communicators_.dp_reduce != nullptr)
+    if (communicators_.dp_reduce == nullptr) return stages;
+    const int num_sums = planted(Bug::kMissingReduction)  ? 0
+                         : planted(Bug::kDoubleReduction) ? 2
+                                                          : 1;
+    for (int i = 0; i < num_sums; ++i)
       stages.push_back([this, &group] {
+        fault::point("train.reduce.replicas");
         const Tensor shard = group.reduced_shard();
         return communicators_.dp_reduce->all_reduce(static_cast<std::byte*>(shard.data),
                                                     shard.dtype, shard.cols, comm::ReduceOp::kSum);

@@ -7,6 +7,7 @@
 
 #include "core/program/gradient_places.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
 #include "engine/comm/phases.h"
 #include "engine/comm/window.h"
 #include "engine/execute/sharing.h"
@@ -69,6 +70,7 @@ class WindowSharing final : public Sharing {
   std::vector<LaneQueue::Stage> gather(state::GroupBuffer& group) override {
     group.open_whole();
     return {[this] {
+      fault::point("train.gather.start");
       return window_->expect(shard_peers_, kProgram, program_);
     }};
   }
@@ -162,6 +164,7 @@ class WindowSharing final : public Sharing {
                         Epoch epoch) {
     stages.push_back([this, epoch] { return window_->expect(shard_peers_, kWritten, epoch); });
     stages.push_back([this, run = own_run(group), epoch]() -> comm::WorkHandle {
+      fault::point("train.reduce.scatter");
       comm::reduce_from_window(*window_, shard_peers_, run, at(rank_, run));
       window_->publish(kReduced, epoch);
       return nullptr;
@@ -175,6 +178,7 @@ class WindowSharing final : public Sharing {
     const Slot before = layout_.shard > 1 ? kReduced : kWritten;
     stages.push_back([this, before, epoch] { return window_->expect(dp_peers_, before, epoch); });
     stages.push_back([this, run = own_run(group), epoch] {
+      fault::point("train.reduce.replicas");
       const comm::WindowRun slice = slice_of(run, seat_.dp);
       comm::reduce_from_window(*window_, dp_peers_, slice, at(rank_, slice));
       window_->publish(kSliced, epoch);

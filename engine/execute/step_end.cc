@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstddef>
 
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
+
 namespace ptrain::execute {
 namespace {
 
@@ -39,26 +42,34 @@ StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossS
   double squares = 0;
   for (auto& group : groups)
     for (const auto& run : group.runs()) squares += square_sum(group.gradient(run));
-  if (shard_group != nullptr) sum_over(*shard_group, {&squares, 1});
+  fault::point("train.norm.shards");
+  const bool is_whole = shard_group == nullptr || planted(Bug::kLocalClipNorm);
+  if (!is_whole) sum_over(*shard_group, {&squares, 1});
   std::array<double, 2> totals{sums.loss, static_cast<double>(sums.num_targets)};
+  fault::point("train.norm.world");
   sum_over(world, totals);
 
   StepResult result;
   result.num_targets = static_cast<std::int64_t>(totals[1]);
+  if (planted(Bug::kLocalDenominator))
+    totals[1] = static_cast<double>(sums.num_targets * world.size());
   const double count = std::max(totals[1], 1.0);
   result.loss = totals[0] / count;
   result.grad_norm = std::sqrt(squares) / count;
-  result.scale = clip_coefficient(clip_norm, result.grad_norm) / count;
+  const double clipped = planted(Bug::kClipsTheSum) ? std::sqrt(squares) : result.grad_norm;
+  result.scale = clip_coefficient(clip_norm, clipped) / count;
   result.finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
   return result;
 }
 
 void apply_optimizer(const model::Architecture& architecture, const StepSettings& settings,
                      const StepResult& result, state::GroupBuffer& group) {
+  fault::point("train.optimizer.update");
   if (result.finite) {
     optim::AdamWStep step{settings.learning_rate, settings.step, result.scale, true};
     for (const auto& run : group.runs()) {
-      step.decays = architecture.parameters[static_cast<std::size_t>(run.parameter)].decays;
+      step.decays = architecture.parameters[static_cast<std::size_t>(run.parameter)].decays ||
+                    planted(Bug::kDecayOnNorms);
       optim::adamw(settings.adamw, step, group.master(run), group.gradient(run), group.exp_avg(run),
                    group.exp_avg_sq(run));
     }

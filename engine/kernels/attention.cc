@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 #include "engine/kernels/attention_softmax.h"
 #include "engine/kernels/matmul.h"
 
@@ -114,12 +115,13 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
   const std::int64_t last = (qkv.rows - 1) / kBlockRows * kBlockRows;
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const std::int64_t begin = head * shape.head_dim;
+    const bool is_first = head == kv_head * group || planted(Bug::kHeadsNotSummed);
     const AttentionGradient of_head{in.output.columns(begin, shape.head_dim),
                                     in.log_sum_exp.columns(head, 1),
                                     in.doutput.columns(begin, shape.head_dim)};
     for (std::int64_t first = last; first >= 0; first -= kBlockRows)
       backward_block<T>(heads_of(shape, qkv, head), of_head, block_at(first, qkv.rows), scratch,
-                        first != last || head != kv_head * group);
+                        first != last || !is_first);
   }
   const Heads heads = heads_of(shape, qkv, kv_head * group);
   copy_to<T>(scratch.dkey, heads.key);

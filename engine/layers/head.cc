@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 #include "engine/kernels/cross_entropy.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rms_norm.h"
@@ -98,7 +99,9 @@ class Head final : public Layer {
                              .subspan(static_cast<std::size_t>(begin),
                                       static_cast<std::size_t>(logits.rows));
     sums.loss += kernels::cross_entropy(logits, targets, use);
-    sums.num_targets += std::ranges::count_if(targets, [](auto target) { return target >= 0; });
+    const std::int32_t least = planted(Bug::kPaddingTrained) ? data::kNoTarget : 0;
+    sums.num_targets +=
+        std::ranges::count_if(targets, [&](auto target) { return target >= least; });
   }
 
   double eps_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/base/planted.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rms_norm.h"
@@ -44,7 +45,9 @@ class LlamaBlock final : public Layer {
 
   void recompute(const Context& context) const override {
     Workspace work(context, dtype_);
-    compute(context, activations(work, context.stash[kX]));
+    const Activations a = activations(work, context.stash[kX]);
+    compute(context, a);
+    if (planted(Bug::kRecomputeWithoutTurn)) turn(context, a.qkv, kernels::Turn::kBack);
   }
 
   void backward_input(const Context& context, std::span<const GradientTarget> gradients,
@@ -141,7 +144,8 @@ class LlamaBlock final : public Layer {
   }
 
   static Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span) {
-    return tensor.row_range(span.begin, span.end - span.begin);
+    const std::int64_t begin = planted(Bug::kMaskLeak) ? 0 : span.begin;
+    return tensor.row_range(begin, span.end - begin);
   }
 
   recipe::Model config_;

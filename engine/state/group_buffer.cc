@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
 
 namespace ptrain::state {
 namespace {
@@ -87,7 +89,8 @@ Tensor GroupBuffer::parameter(int parameter) const {
 GroupBuffer::GradientView GroupBuffer::gradient(int parameter) {
   const auto& entry = placement(parameter);
   const auto index = static_cast<std::size_t>(&entry - plan_.placements.data());
-  const GradientView view{matrix(whole_gradients(), entry), written_[index]};
+  const bool written = written_[index] && !planted(Bug::kOverwrittenGradient);
+  const GradientView view{matrix(whole_gradients(), entry), written};
   written_[index] = true;
   return view;
 }
@@ -100,6 +103,7 @@ std::byte* GroupBuffer::whole_gradients() {
 }
 
 void GroupBuffer::take_reduced() {
+  fault::point("train.reduce.take");
   if (!place_.shard_gradients) return;
   const auto rank = static_cast<std::size_t>(place_.shard_rank);
   const std::int64_t count = plan_.shard_sizes[rank];

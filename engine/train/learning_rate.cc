@@ -4,10 +4,13 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/base/planted.h"
+
 namespace ptrain::train {
 
 double learning_rate(const recipe::LearningRate& schedule, std::int64_t step,
                      std::int64_t total_steps) {
+  if (planted(Bug::kLearningRateLate)) --step;
   if (step < schedule.warmup_steps)
     return schedule.peak * static_cast<double>(step) / static_cast<double>(schedule.warmup_steps);
   if (schedule.decay == recipe::Decay::kConstant) return schedule.peak;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
 
 namespace ptrain::train {
 namespace {
@@ -36,7 +37,9 @@ std::int64_t kept_bytes(const std::string& path, std::int64_t step) {
 
 Metrics::Metrics(std::string path, std::int64_t step, int attempt)
     : path_(std::move(path)), attempt_(attempt) {
+  fault::point("start.metrics.cut");
   const std::int64_t kept = kept_bytes(path_, step);
+  fault::point("start.metrics.open");
   file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file_ < 0 || ::ftruncate(file_, kept) != 0) fail_on(path_);
 }
@@ -60,6 +63,7 @@ void Metrics::write(const run::StepDone& step) {
   json["mfu"] = step.mfu;
   json["bytes_peak"] = step.bytes_peak;
   const std::string line = json.dump() + "\n";
+  fault::point("train.metrics.write");
   if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail_on(path_);
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/run/directory.h"
+#include "engine/base/fault.h"
 #include "engine/control/resident_bytes.h"
 
 namespace ptrain::train {
@@ -32,7 +33,9 @@ void Reporter::step(const execute::StepResult& result, const Progress& progress,
   done.mfu = model_flops_share(done.tokens_per_s);
   done.bytes_peak = control::resident_bytes();
   metrics_->write(done);
+  fault::point("train.metrics.written");
   input_.control.step_done(done);
+  fault::point("train.control.step");
 }
 
 double Reporter::model_flops_share(double tokens_per_s) const {
@@ -51,6 +54,7 @@ void Reporter::warn(const std::string& message) {
 }
 
 void Reporter::shape_finished(std::int64_t step) {
+  fault::point("next.report");
   nlohmann::json fields{{"shape", shape_.shape().name}, {"step", step}};
   if (!step_times_.empty()) {
     const auto middle = step_times_.begin() + static_cast<std::ptrdiff_t>(step_times_.size() / 2);

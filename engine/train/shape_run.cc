@@ -6,6 +6,8 @@
 
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
 #include "engine/state/init.h"
 
 namespace ptrain::train {
@@ -26,15 +28,19 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
       world_(world),
       architecture_(value_or_throw(
           model::make_architecture(plan.recipe.model, dtype_of(plan.recipe.precision)))) {
+  fault::point("start.shape.compile");
   program::CompileInput input{architecture_, layout(), this->shape().name,
                               program::Purpose::kTrain};
   train_program_ = value_or_throw(program::compile(input, world.rank()));
+  fault::point("start.shape.check");
   check_plan();
+  fault::point("start.shape.compile_evaluation");
   mesh::Layout evaluation = layout();
   evaluation.num_micro_batches = 1;
   evaluate_program_ = value_or_throw(program::compile(
       {architecture_, evaluation, input.shape, program::Purpose::kEvaluate}, world.rank()));
 
+  fault::point("start.shape.groups");
   const auto place = mesh::coordinates_of(layout(), world.rank());
   const bool messages = !layout().shared_window;
   if (layout().shard > 1) shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
@@ -43,6 +49,7 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
   if (layout().dp > 1 && messages) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
   const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
                                       dp_reduce_.get()};
+  fault::point("start.shape.executor");
   executor_ =
       std::make_unique<execute::Executor>(architecture_, layout(), groups, arena_);
 }
@@ -79,6 +86,8 @@ int ShapeRun::data_rank() const {
 }
 
 void ShapeRun::initialise(std::uint64_t seed) {
+  fault::point("start.initialise");
+  if (planted(Bug::kInitByRank)) seed += static_cast<std::uint64_t>(world_.rank());
   for (auto& group : executor_->groups())
     for (const auto& run : group.runs())
       state::initial_values(architecture_.parameters[static_cast<std::size_t>(run.parameter)],
@@ -86,6 +95,7 @@ void ShapeRun::initialise(std::uint64_t seed) {
 }
 
 void ShapeRun::close() {
+  fault::point("next.close");
   executor_->close();
   for (auto* communicator : {dp_reduce_.get(), shard_reduce_.get(), shard_gather_.get()})
     if (communicator != nullptr) communicator->close();

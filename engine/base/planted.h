@@ -1,0 +1,37 @@
+#pragma once
+
+namespace ptrain {
+
+// Bugs that the test build of the engine can have, one at a time, to show that the ordinary tests
+// see them. tests/planted/ says which test must see which.
+enum class Bug {
+  kLocalDenominator,      // the loss is divided by the own rank's targets
+  kClipsTheSum,           // the norm is clipped before it is divided by the targets
+  kLocalClipNorm,         // the norm of the own shard only
+  kDecayOnNorms,          // weight decay on every parameter
+  kMissingReduction,      // replicas do not add their gradients
+  kDoubleReduction,       // replicas add them twice
+  kStaleGather,           // a gathered buffer keeps what lay there before
+  kOverwrittenGradient,   // a micro-batch's gradient replaces the one before
+  kTiedGradientLost,      // the embedding's gradient replaces the tied head's
+  kStashKept,             // a stash is freed one layer too late
+  kMaskLeak,              // attention sees the documents before its own
+  kRecomputeWithoutTurn,  // recomputation forgets the rotary
+  kHeadsNotSummed,        // of the query heads of one key head only the last gives a gradient
+  kPaddingTrained,        // padding counts as a target
+  kPositionsGoOn,         // positions do not start again at a document
+  kInitByRank,            // initial values depend on the rank
+  kOrderByRank,           // the order of documents depends on the rank
+  kRowTwice,              // a resumed run starts one row early
+  kAdamStepRestarts,      // the bias correction starts again at a resume
+  kMomentNotRestored,     // the second moment is zero after a resume
+  kLearningRateLate,      // the learning rate of the step before
+  kShardsSwapped,         // a checkpoint names the wrong rank's file for a shard
+  kCount
+};
+
+// Whether this build has this bug now. The shipped module has none (no_faults.cc). It costs a call,
+// so it has no place in the loops of kernels.
+bool planted(Bug bug);
+
+}  // namespace ptrain

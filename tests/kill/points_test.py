@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Every fault point is passed by one short run. points_test.py PLANTED_BINARY LIST_FAULTS CLUSTER"""
+
+import subprocess
+import sys
+
+from small_run import Place, read_passes
+
+LEAST = 120
+
+
+def main():
+    listed = subprocess.run([sys.argv[2]], capture_output=True, text=True, check=True).stdout.split()
+    place = Place(sys.argv[1], sys.argv[3])
+    record = place.root / "passes"
+    code = place.start("run", f"record {record}").wait()
+    if code != 0:
+        print(place.output("run"))
+        return 1
+    passed = {name for process in read_passes(record).values() for _, name in process}
+    missed = [name for name in listed if name not in passed]
+    phases = {}
+    for name in listed:
+        phases.setdefault(name.split(".")[0], []).append(name)
+    print(f"{len(listed)} points:", ", ".join(f"{len(names)} {phase}" for phase, names in phases.items()))
+    if missed:
+        print("not passed:", *missed)
+    return 1 if missed or len(listed) < LEAST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+// Whole runs, with ranks as threads: what is stopped and resumed goes on as if it had not been.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/parity/run_folder.h"
+
+namespace ptrain::parity {
+namespace {
+
+mesh::Layout layout(int dp, int shard, int zero) {
+  mesh::Layout value;
+  value.dp = dp;
+  value.shard = shard;
+  value.zero = zero;
+  value.micro_batch = 1;
+  value.num_micro_batches = 4 / (dp * shard);
+  return value;
+}
+
+// `from`: steps that `run` did not do itself.
+void expect_same_losses(const RunRecord& run, const RunRecord& truth, std::size_t from,
+                        double tolerance) {
+  ASSERT_EQ(run.losses.size() + from, truth.losses.size());
+  for (std::size_t i = 0; i < run.losses.size(); ++i) {
+    EXPECT_EQ(run.steps[i], truth.steps[i + from]);
+    EXPECT_EQ(run.tokens_total[i], truth.tokens_total[i + from]) << "after step " << run.steps[i];
+    EXPECT_NEAR(run.losses[i], truth.losses[i + from], tolerance * truth.losses[i + from])
+        << "step " << run.steps[i];
+  }
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(Run, TwoShapesFollowEachOther) {
+  const RunFolders folders;
+  const auto run = folders.train("run", folders.plan(layout(1, 2, 3), layout(2, 1, 1)), "");
+  EXPECT_EQ(run.steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(run.next_shapes, (std::vector<std::string>{"long", ""}));
+}
+
+// Every number of ranks trains on the same rows from the same initial values.
+TEST(Run, EveryLayoutTrainsTheSame) {
+  const RunFolders folders;
+  const auto one = folders.train("one", folders.plan(layout(1, 1, 1), layout(1, 1, 1)), "");
+  const mesh::Layout layouts[] = {layout(2, 1, 1), layout(1, 2, 3), layout(2, 2, 2)};
+  for (const auto& each : layouts) {
+    const std::string name = "ranks" + mesh::to_string(each);
+    const auto run = folders.train(name, folders.plan(each, each), "");
+    expect_same_losses(run, one, 0, 1e-5);
+  }
+}
+
+// The bits of all later losses, and of what is saved at the end.
+TEST(Resume, OnTheSameLayoutIsBitExact) {
+  const RunFolders folders;
+  const mesh::Layout layouts[] = {layout(1, 1, 1), layout(2, 1, 1), layout(1, 2, 3)};
+  for (const auto& each : layouts) {
+    const std::string name = "run" + mesh::to_string(each);
+    const auto plan = folders.plan(each, each);
+    const auto whole = folders.train(name, plan, "");
+    for (const std::int64_t step : {2, 4, 6}) {
+      const std::string resumed = name + "-from-" + std::to_string(step);
+      const auto rest = folders.train(resumed, plan, folders.checkpoint(name, step));
+      expect_same_losses(rest, whole, static_cast<std::size_t>(step), 0);
+      for (const char* file : {"/__0_0.distcp", "/.metadata"})
+        EXPECT_TRUE(bytes_of(folders.checkpoint(resumed, 8) + file) ==
+                    bytes_of(folders.checkpoint(name, 8) + file))
+            << resumed << file;
+    }
+  }
+}
+
+TEST(Resume, OnOtherLayoutsIsTheSameWithinRounding) {
+  const RunFolders folders;
+  const mesh::Layout from[] = {layout(1, 1, 1), layout(2, 1, 1), layout(1, 2, 3)};
+  const mesh::Layout to[] = {layout(1, 4, 2), layout(2, 2, 3), layout(1, 1, 1)};
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "run" + std::to_string(i);
+    const auto whole = folders.train(name, folders.plan(from[i], from[i]), "");
+    const auto rest =
+        folders.train(name + "-other", folders.plan(to[i], to[i]), folders.checkpoint(name, 2));
+    expect_same_losses(rest, whole, 2, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::parity

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Shows that the ordinary tests see planted bugs. bugs.py PLANTED_DIR SOURCE_DIR [BUG ...]
+
+Each test below is one of the ordinary suite and knows nothing of the bug; here it runs from the same
+objects, linked with tests/planted/planted.cc. With the bug it must fail; without, it must pass.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+# bug -> program, test
+CAUGHT_BY = {
+    "local_denominator": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/dp3_messages"),
+    "clips_the_sum": ("unit_engine_execute", "StepEnd.ClipsTheNormOfTheMeanGradient"),
+    "local_clip_norm": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/shard2_zero1_messages"),
+    "decay_on_norms": ("unit_engine_execute", "StepEnd.NormsDoNotDecay"),
+    "missing_reduction": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/dp2_messages"),
+    "double_reduction": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/dp2_messages"),
+    "stale_gather": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/shard2_zero3_messages"),
+    "overwritten_gradient": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/accumulate4_messages"),
+    "tied_gradient_lost": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/dp2_tied_messages"),
+    "stash_kept": ("parity_layouts", "ShapesByLayouts/Bytes.PredictedEqualMeasured/*"),
+    "mask_leak": ("unit_engine_layers", "All/Llama.DocumentsDoNotSeeEachOther/FreeFloat64"),
+    "recompute_without_turn": ("unit_engine_layers", "All/Llama.RecomputationGivesTheSameBits/FreeFloat64"),
+    "heads_not_summed": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
+    "padding_trained": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
+    "positions_go_on": ("unit_engine_data", "Loader.HandCalculation"),
+    "init_by_rank": ("parity_resume", "Run.EveryLayoutTrainsTheSame"),
+    "order_by_rank": ("parity_resume", "Run.EveryLayoutTrainsTheSame"),
+    "row_twice": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
+    "adam_step_restarts": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
+    "moment_not_restored": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
+    "learning_rate_late": ("unit_engine_train", "LearningRate.WarmsUpThenFollowsTheCosine"),
+    "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
+}
+
+
+def run(program, test, bug):
+    environment = dict(os.environ)
+    environment.pop("PTRAIN_TEST_BUG", None)
+    if bug:
+        environment["PTRAIN_TEST_BUG"] = bug
+    command = [program, f"--gtest_filter={test}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def ran(result):
+    return "Running " in result.stdout and "Running 0 tests" not in result.stdout
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    os.environ["PTRAIN_SOURCE_DIR"] = sys.argv[2]
+    failures = 0
+    controls = {}
+    for bug in sys.argv[3:] or CAUGHT_BY:
+        name, test = CAUGHT_BY[bug]
+        program = folder / f"planted_{name}"
+        if (name, test) not in controls:
+            control = run(program, test, None)
+            controls[name, test] = control.returncode == 0 and ran(control)
+        planted = run(program, test, bug)
+        caught = planted.returncode != 0 and ran(planted)
+        seen = "caught by" if caught else "NOT CAUGHT BY"
+        without = "" if controls[name, test] else "   FAILS WITHOUT THE BUG TOO"
+        print(f"{bug:24} {seen} {name} {test}{without}", flush=True)
+        failures += not caught or not controls[name, test]
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
