@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "launcher/base/printable.h"
+
 namespace ptrain::cli {
 
 namespace {
@@ -20,12 +22,7 @@ std::string place_text(const Place& place) {
 
 }  // namespace
 
-std::string escaped(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 127) c = '?';
-  return result;
-}
+std::string escaped(std::string_view text) { return printable(text, "\n\t"); }
 
 void print(std::string_view text) { write(stdout, text); }
 void print_line(std::string_view text) { write(stdout, escaped(text) + "\n"); }

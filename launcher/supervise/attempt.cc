@@ -9,6 +9,8 @@
 
 #include "launcher/base/file.h"
 #include "launcher/supervise/control_server.h"
+#include "launcher/supervise/memory_kills.h"
+#include "launcher/supervise/narrate.h"
 #include "launcher/supervise/processes.h"
 
 namespace ptrain::supervise {
@@ -18,14 +20,23 @@ namespace {
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kKillLimit{2000};
 constexpr std::size_t kMostOutput = 65536;
-constexpr std::size_t kMostSteps = 512;
 
 class Attempt {
  public:
-  Attempt(const AttemptSetup& setup, ControlServer server, base::Subprocess process)
-      : setup_(setup), server_(std::move(server)), process_(std::move(process)) {}
+  struct Listeners {
+    EventLog& log;
+    Progress& progress;
+    Measurements& measurements;
+  };
 
-  Result<AttemptEnd> run(EventLog& log, Progress& progress, StopSignals& signals);
+  Attempt(const AttemptSetup& setup, ControlServer server, base::Subprocess process,
+          const Listeners& listeners)
+      : setup_(setup),
+        server_(std::move(server)),
+        process_(std::move(process)),
+        listeners_(listeners) {}
+
+  Result<AttemptEnd> run(StopSignals& signals);
 
  private:
   void feed(const Input& input);
@@ -44,11 +55,10 @@ class Attempt {
   base::Subprocess process_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Lifecycle lifecycle_{setup_.request.attempt, setup_.launch.num_ranks, setup_.hang_timeout_s, 0};
-  std::int64_t kills_before_ = out_of_memory_kills();
-  std::string output_;               // of the launcher program; ranks write to their own logs
-  EventLog* log_ = nullptr;
-  Progress* progress_ = nullptr;
-  AttemptEnd end_;
+  MemoryKills memory_kills_ = MemoryKills::find();
+  std::int64_t kills_before_ = memory_kills_.count();
+  std::string output_;  // of the launcher program; ranks write to their own logs
+  Listeners listeners_;
 };
 
 void Attempt::feed(const Input& input) {
@@ -62,12 +72,11 @@ void Attempt::obey(const KillAll& output) {
 }
 
 void Attempt::obey(const Record& record) {
-  const Status written = log_->write(record.kind, record.rank, record.fields);
-  if (!written) progress_->say("ptrain: warning: " + written.error().message);
-  if (record.kind == run::EventKind::kStopRequested && record.fields["now"] == false)
-    progress_->say("ptrain: stopping after this step with a checkpoint; once more stops at once");
-  if (record.kind == run::EventKind::kWarning || record.kind == run::EventKind::kCheckpointFailed)
-    progress_->say("ptrain: warning: " + record.fields.dump());
+  const Status written = listeners_.log.write(record.kind, record.rank, record.fields);
+  if (!written) listeners_.progress.say("warning: " + written.error().message);
+  if (record.kind == run::EventKind::kShapeFinished)
+    listeners_.measurements.shape_finished(record.fields);
+  for (const auto& line : event_lines(record.kind, record.fields)) listeners_.progress.say(line);
 }
 
 // News from ranks, as inputs. True when there was any.
@@ -77,9 +86,8 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
   for (const auto& [rank, what] : received) {
     if (const auto* message = std::get_if<run::ControlMessage>(&what)) {
       if (const auto* done = std::get_if<run::StepDone>(message)) {
-        progress_->show(*done);
-        end_.steps.push_back(*done);
-        if (end_.steps.size() > kMostSteps) end_.steps.erase(end_.steps.begin());
+        listeners_.progress.show(*done);
+        listeners_.measurements.step(*done);
       }
       feed(RankSaid{rank, *message});
     } else {
@@ -90,36 +98,36 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
 }
 
 void Attempt::end(base::ExitStatus status) {
-  while (has_news(std::chrono::milliseconds(0), -1)) {}  // last words are already in the sockets
+  while (has_news(std::chrono::milliseconds(0), -1)) {
+  }  // last words are already in the sockets
   output_ += process_.read_output();
-  const bool out_of_memory = out_of_memory_kills() > kills_before_;
+  const bool out_of_memory = memory_kills_.count() > kills_before_;
   kill_descendants(0, Owned::kKill, kKillLimit);
-  feed(LauncherEnded{status, setup_.backend.report(output_), out_of_memory});
+  feed(LauncherEnded{status, setup_.backend.report(output_),
+                     out_of_memory ? memory_kills_.where() : ""});
 }
 
-Result<AttemptEnd> Attempt::run(EventLog& log, Progress& progress, StopSignals& signals) {
-  log_ = &log;
-  progress_ = &progress;
+Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   while (!lifecycle_.ended()) {
     has_news(kTick, signals.file());
     while (const auto signal = signals.next())
       feed(StopAsked{"signal " + std::string(sigabbrev_np(*signal)), *signal, false});
     output_ += process_.read_output();
     if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
-    if (const auto status = process_.poll()) end(*status);
-    else feed(Tick{});
+    if (const auto status = process_.poll())
+      end(*status);
+    else
+      feed(Tick{});
   }
-  end_.verdict = lifecycle_.verdict();
-  end_.next_shape = lifecycle_.next_shape();
   PTRAIN_CHECK(publish_file(
       setup_.directory.attempt_folder(setup_.request.attempt) + "/launcher.log", output_));
-  return std::move(end_);
+  return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape()};
 }
 
 }  // namespace
 
 Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
-                               StopSignals& signals) {
+                               Measurements& measurements, StopSignals& signals) {
   PTRAIN_TRY(ControlServer server,
              ControlServer::open(setup.request.attempt, setup.launch.num_ranks));
   setup.request.control_host = "127.0.0.1";
@@ -130,7 +138,8 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& prog
   PTRAIN_CHECK(publish_file(setup.launch.request_file, run::to_json_text(setup.request)));
   PTRAIN_TRY(base::Subprocess process,
              base::Subprocess::start(setup.backend.command(setup.launch)));
-  return Attempt(setup, std::move(server), std::move(process)).run(log, progress, signals);
+  return Attempt(setup, std::move(server), std::move(process), {log, progress, measurements})
+      .run(signals);
 }
 
 }  // namespace ptrain::supervise

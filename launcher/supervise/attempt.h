@@ -8,6 +8,7 @@
 #include "launcher/start/backend.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/lifecycle.h"
+#include "launcher/supervise/measurements.h"
 #include "launcher/supervise/progress.h"
 #include "launcher/supervise/signals.h"
 
@@ -15,8 +16,8 @@ namespace ptrain::supervise {
 
 struct AttemptSetup {
   const start::Backend& backend;
-  start::Launch launch;              // request_file and token are filled in
-  run::Request request;              // control_host and control_port are filled in
+  start::Launch launch;  // request_file and token are filled in
+  run::Request request;  // control_host and control_port are filled in
   run::Directory directory;
   double hang_timeout_s = 0;
 };
@@ -24,12 +25,11 @@ struct AttemptSetup {
 struct AttemptEnd {
   run::Verdict verdict;
   std::string next_shape;
-  std::vector<run::StepDone> steps;  // the last kMostSteps
 };
 
 // Starts the ranks and drives a Lifecycle with the real clock, signals and processes. When it
 // returns, no process of the attempt is left.
 Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
-                               StopSignals& signals);
+                               Measurements& measurements, StopSignals& signals);
 
 }  // namespace ptrain::supervise

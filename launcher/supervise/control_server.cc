@@ -37,15 +37,18 @@ bool equal_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^
-                                        static_cast<unsigned char>(b[i]));
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
   return difference == 0;
 }
 
 }  // namespace
 
 ControlServer::ControlServer(int listener, int port, std::string token, int attempt, int num_ranks)
-    : listener_(listener), port_(port), attempt_(attempt), num_ranks_(num_ranks),
+    : listener_(listener),
+      port_(port),
+      attempt_(attempt),
+      num_ranks_(num_ranks),
       token_(std::move(token)) {}
 
 Result<ControlServer> ControlServer::open(int attempt, int num_ranks) {
@@ -71,9 +74,13 @@ ControlServer::~ControlServer() {
 }
 
 ControlServer::ControlServer(ControlServer&& other) noexcept
-    : listener_(std::exchange(other.listener_, -1)), port_(other.port_), attempt_(other.attempt_),
-      num_ranks_(other.num_ranks_), token_(std::move(other.token_)),
-      connections_(std::exchange(other.connections_, {})), pids_(std::move(other.pids_)) {}
+    : listener_(std::exchange(other.listener_, -1)),
+      port_(other.port_),
+      attempt_(other.attempt_),
+      num_ranks_(other.num_ranks_),
+      token_(std::move(other.token_)),
+      connections_(std::exchange(other.connections_, {})),
+      pids_(std::move(other.pids_)) {}
 
 std::vector<ControlServer::Received> ControlServer::poll(std::chrono::milliseconds timeout,
                                                          std::span<const int> wake) {
@@ -93,8 +100,10 @@ void ControlServer::accept() {
   const std::size_t limit = static_cast<std::size_t>(num_ranks_) * 2 + 16;
   const int file = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (file < 0) return;
-  if (connections_.size() < limit) connections_.emplace(file, Connection{});
-  else ::close(file);
+  if (connections_.size() < limit)
+    connections_.emplace(file, Connection{});
+  else
+    ::close(file);
 }
 
 void ControlServer::read(int file, std::vector<Received>& received) {

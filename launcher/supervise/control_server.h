@@ -38,7 +38,7 @@ class ControlServer {
 
  private:
   struct Connection {
-    int rank = -1;                  // -1: no hello yet
+    int rank = -1;  // -1: no hello yet
     std::string unread;
   };
 
@@ -52,9 +52,9 @@ class ControlServer {
   int port_;
   int attempt_;
   int num_ranks_;
-  std::string token_;               // 128 random bits
+  std::string token_;                      // 128 random bits
   std::map<int, Connection> connections_;  // by file
-  std::map<int, int> pids_;         // by rank
+  std::map<int, int> pids_;                // by rank
 };
 
 }  // namespace ptrain::supervise

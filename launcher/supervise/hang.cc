@@ -9,7 +9,7 @@ namespace ptrain::supervise {
 namespace {
 
 constexpr double kFloor = 30, kSteps = 10, kSlowPhase = 5;
-constexpr double kSilent = 5;  // seconds; heartbeats come every second
+constexpr double kSilent = 2.5;  // seconds; heartbeats come every second
 
 bool is_slow(const RankState& rank) {
   return rank.phase.starts_with("validation") || rank.phase.starts_with("checkpoint");
@@ -59,9 +59,8 @@ double hang_limit(double configured_s, std::span<const double> step_times,
 }
 
 int suspect(std::span<const RankState> ranks, double now) {
-  const auto silent = std::ranges::min_element(ranks, {}, [&](const RankState& rank) {
-    return rank.said_goodbye ? now : rank.heard_at;
-  });
+  const auto silent = std::ranges::min_element(
+      ranks, {}, [&](const RankState& rank) { return rank.said_goodbye ? now : rank.heard_at; });
   if (silent != ranks.end() && now - silent->heard_at > kSilent && !silent->said_goodbye)
     return static_cast<int>(silent - ranks.begin());
   if (const auto rank = lowest(ranks, [](const RankState& r) { return r.step; })) return *rank;

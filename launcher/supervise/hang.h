@@ -11,10 +11,10 @@ namespace ptrain::supervise {
 struct RankState {
   std::int64_t step = 0;
   std::string phase = "starting";
-  std::string collective;        // "NAME#SEQUENCE"
-  double heard_at = 0;           // any message
-  bool ready = false;            // said hello
-  bool gone = false;             // its connection is closed
+  std::string collective;  // "NAME#SEQUENCE"
+  double heard_at = 0;     // any message
+  bool ready = false;      // said hello
+  bool gone = false;       // its connection is closed
   bool said_goodbye = false;
 };
 

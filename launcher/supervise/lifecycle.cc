@@ -31,7 +31,9 @@ ExitCode code_of_exit(int code) {
 }  // namespace
 
 Lifecycle::Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now)
-    : ranks_(static_cast<std::size_t>(num_ranks)), hang_timeout_s_(hang_timeout_s), now_(now),
+    : ranks_(static_cast<std::size_t>(num_ranks)),
+      hang_timeout_s_(hang_timeout_s),
+      now_(now),
       progress_at_(now) {
   verdict_.attempt = attempt;
   for (auto& rank : ranks_) rank.heard_at = now;
@@ -52,14 +54,15 @@ void Lifecycle::handle(const RankSaid& said) {
 void Lifecycle::hear(int rank, const run::Hello& hello) {
   state(rank).ready = true;
   progress_at_ = now_;
-  outputs_.push_back(Record{EventKind::kRankReady, rank, {{"pid", hello.pid},
-                                                          {"host", hello.host}}});
+  outputs_.push_back(
+      Record{EventKind::kRankReady, rank, {{"pid", hello.pid}, {"host", hello.host}}});
   if (num_stops_ > 0) outputs_.push_back(SendStop{rank, {true, stop_.reason}});
 }
 
 void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
   RankState& known = state(rank);
-  if (beat.step != known.step || beat.phase != known.phase) progress_at_ = now_;
+  if (beat.step != known.step || beat.phase != known.phase || beat.collective != known.collective)
+    progress_at_ = now_;
   known.step = std::max(known.step, beat.step);
   known.phase = beat.phase;
   known.collective = beat.collective;
@@ -99,14 +102,14 @@ void Lifecycle::handle(const StopAsked& asked) {
   if (num_stops_ == 1) {
     stop_ = asked;
     progress_at_ = now_;
-    outputs_.push_back(Record{EventKind::kStopRequested, -1, {{"reason", asked.reason},
-                                                              {"now", false}}});
+    outputs_.push_back(
+        Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", false}}});
     outputs_.push_back(SendStop{-1, {true, asked.reason}});
     return;
   }
   stop_.signal = asked.signal;
-  outputs_.push_back(Record{EventKind::kStopRequested, -1, {{"reason", asked.reason},
-                                                            {"now", true}}});
+  outputs_.push_back(
+      Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", true}}});
   kill(false);
 }
 
@@ -145,7 +148,8 @@ void Lifecycle::fail(Failure failure) {
 void Lifecycle::handle(const LauncherEnded& end) {
   settle(end);
   if (failed_ && failure_.rank >= 0)
-    outputs_.push_back(Record{EventKind::kRankLost, failure_.rank,
+    outputs_.push_back(Record{EventKind::kRankLost,
+                              failure_.rank,
                               {{"signal", failure_.signal}, {"what", failure_.what}}});
   judge();
   ended_ = true;
@@ -167,11 +171,11 @@ void Lifecycle::settle(const LauncherEnded& end) {
   if (killed_ && !failed_) return;
   const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
   if (report.signal != 0 && may_replace) {
-    const bool memory = report.signal == SIGKILL && end.out_of_memory;
-    failure_ = {memory ? ExitCode::kOutOfMemory : ExitCode::kRankSignal, report.rank,
-                report.signal, fmt::format("killed by signal {} ({})", report.signal,
-                                           strsignal(report.signal)), false};
-    if (memory) failure_.what += ", while the kernel ran out of memory";
+    const bool memory = report.signal == SIGKILL && !end.out_of_memory.empty();
+    failure_ = {memory ? ExitCode::kOutOfMemory : ExitCode::kRankSignal, report.rank, report.signal,
+                fmt::format("killed by signal {} ({})", report.signal, strsignal(report.signal)),
+                false};
+    if (memory) failure_.what += ", and the kernel killed for want of memory " + end.out_of_memory;
     failed_ = true;
   } else if (report.code != 0 && may_replace && !failure_.told) {
     failure_ = {code_of_exit(report.code), report.rank, 0,

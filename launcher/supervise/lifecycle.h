@@ -17,13 +17,13 @@ struct RankSaid {
   int rank = 0;
   run::ControlMessage message;
 };
-struct RankGone {                  // its connection closed
+struct RankGone {  // its connection closed
   int rank = 0;
 };
-struct LauncherEnded {             // and with it every rank
+struct LauncherEnded {  // and with it every rank
   base::ExitStatus status;
   start::LauncherReport report;
-  bool out_of_memory = false;      // the kernel's counter of such kills has risen
+  std::string out_of_memory;  // where the kernel's count of such kills has risen; else empty
 };
 struct StopAsked {
   std::string reason;
@@ -35,11 +35,11 @@ using Input = std::variant<RankSaid, RankGone, LauncherEnded, StopAsked, Tick>;
 
 // What the supervisor has to do about it.
 struct SendStop {
-  int rank = -1;                   // -1: every rank
+  int rank = -1;  // -1: every rank
   run::Stop stop;
 };
 struct KillAll {
-  bool launcher_too = false;       // else only what is below it
+  bool launcher_too = false;  // else only what is below it
 };
 struct Record {
   run::EventKind kind = run::EventKind::kWarning;
@@ -57,8 +57,8 @@ class Lifecycle {
   std::vector<Output> on(double now, const Input& input);
 
   bool ended() const { return ended_; }
-  const run::Verdict& verdict() const { return verdict_; }      // once ended
-  const std::string& next_shape() const { return next_shape_; } // of a shape that is finished
+  const run::Verdict& verdict() const { return verdict_; }       // once ended
+  const std::string& next_shape() const { return next_shape_; }  // of a shape that is finished
 
  private:
   struct Failure {
@@ -66,7 +66,7 @@ class Lifecycle {
     int rank = -1;
     int signal = 0;
     std::string what;
-    bool told = false;             // by the rank itself
+    bool told = false;  // by the rank itself
   };
 
   void handle(const RankSaid& said);
@@ -92,7 +92,7 @@ class Lifecycle {
   std::vector<double> step_times_;
   run::Verdict verdict_;
   std::string next_shape_;
-  run::Goodbye worst_;             // of the goodbyes without failure: stopped rather than done
+  run::Goodbye worst_;  // of the goodbyes without failure: stopped rather than done
   StopAsked stop_;
   Failure failure_;
   double hang_timeout_s_;

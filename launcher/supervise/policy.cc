@@ -12,8 +12,10 @@ bool another_start_may_cure(ExitCode code) {
     case ExitCode::kRankSignal:
     case ExitCode::kOutOfMemory:
     case ExitCode::kHang:
-    case ExitCode::kNodeLost: return true;
-    default: return false;
+    case ExitCode::kNodeLost:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -23,12 +25,17 @@ std::string advice(const Past& past) {
           ? "no checkpoint was written: start again with `ptrain run`"
           : fmt::format("continue from step {} with `ptrain resume`", past.checkpoint_now);
   switch (past.verdict.code) {
-    case ExitCode::kDone: return "";
-    case ExitCode::kOutOfMemory: return "use smaller micro-batches or more ranks; " + resume;
-    case ExitCode::kNonFinite: return "lower the learning rate or look at the data; " + resume;
+    case ExitCode::kDone:
+      return "";
+    case ExitCode::kOutOfMemory:
+      return "use smaller micro-batches or more ranks; " + resume;
+    case ExitCode::kNonFinite:
+      return "lower the learning rate or look at the data; " + resume;
     case ExitCode::kEnvironment:
-    case ExitCode::kUnusable: return "mend what the message names; " + resume;
-    default: return resume;
+    case ExitCode::kUnusable:
+      return "mend what the message names; " + resume;
+    default:
+      return resume;
   }
 }
 

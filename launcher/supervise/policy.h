@@ -11,8 +11,8 @@ namespace ptrain::supervise {
 // What is known when an attempt has ended.
 struct Past {
   run::Verdict verdict;
-  std::string next_shape;            // of a finished shape
-  int num_restarts = 0;              // after failures, so far
+  std::string next_shape;  // of a finished shape
+  int num_restarts = 0;    // after failures, so far
   int max_restarts = 0;
   std::int64_t checkpoint_before = -1;  // step of the newest one when the attempt began; -1: none
   std::int64_t checkpoint_now = -1;
@@ -22,8 +22,8 @@ enum class Action { kFinish, kNextShape, kRestart };
 
 struct Decision {
   Action action = Action::kFinish;
-  ExitCode code = ExitCode::kDone;   // of the run, with kFinish
-  std::string next;                  // one line: what happens, or what the user can do
+  ExitCode code = ExitCode::kDone;  // of the run, with kFinish
+  std::string next;                 // one line: what happens, or what the user can do
 };
 
 // After success: the next shape, or the end. After a failure that another start may cure: start

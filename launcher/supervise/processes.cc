@@ -85,13 +85,4 @@ bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit) {
   return true;
 }
 
-std::int64_t out_of_memory_kills() {
-  std::ifstream file("/proc/vmstat");
-  std::string name;
-  std::int64_t value = 0;
-  while (file >> name >> value)
-    if (name == "oom_kill") return value;
-  return 0;
-}
-
 }  // namespace ptrain::supervise

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ptrain::supervise {
 
@@ -16,8 +13,5 @@ enum class Owned { kSpare, kKill };
 // is left. `owned` is a child whose owner waits for it: it is never reaped here, and with kSpare
 // not killed either. False: some remain.
 bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit);
-
-// How often this kernel has killed a process because memory ran out, since it was started.
-std::int64_t out_of_memory_kills();
 
 }  // namespace ptrain::supervise

@@ -5,26 +5,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+
+#include "launcher/base/printable.h"
+#include "launcher/supervise/narrate.h"
 
 namespace ptrain::supervise {
 
 namespace {
 
 constexpr int kBarWidth = 20;
+constexpr int kUnknownWidth = 80;
 constexpr double kSmoothing = 0.1;
-
-std::string short_number(double value) {
-  if (value >= 1e6) return fmt::format("{:.2f}M", value / 1e6);
-  if (value >= 1e3) return fmt::format("{:.1f}k", value / 1e3);
-  return fmt::format("{:.0f}", value);
-}
-
-std::string short_bytes(std::int64_t bytes) {
-  const double mebi = static_cast<double>(bytes) / (1 << 20);
-  return mebi >= 1024 ? fmt::format("{:.1f} GiB", mebi / 1024) : fmt::format("{:.0f} MiB", mebi);
-}
+constexpr std::chrono::milliseconds kRedraw{50};  // a quicker bar only costs the terminal's time
 
 std::string short_time(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
@@ -34,17 +29,25 @@ std::string short_time(double seconds) {
   return fmt::format("{}s", whole);
 }
 
-// A shape's name comes from a recipe: bytes that steer a terminal are shown as '?'.
-std::string printable(std::string text) {
-  std::ranges::replace_if(text, [](char c) { return (c >= 0 && c < ' ') || c == 127; }, '?');
-  return text;
-}
-
 std::string bar(std::int64_t done, std::int64_t total) {
   const auto filled = total > 0 ? std::min<std::int64_t>(kBarWidth, done * kBarWidth / total) : 0;
   std::string text(static_cast<std::size_t>(filled), '#');
   text.resize(kBarWidth, '-');
   return "[" + text + "] ";
+}
+
+// At most `width` bytes, and no half character of UTF-8 at the end.
+std::string cut(std::string text, std::size_t width) {
+  if (text.size() <= width) return text;
+  while (width > 0 && (static_cast<unsigned char>(text[width]) & 0xc0) == 0x80) --width;
+  text.resize(width);
+  return text;
+}
+
+int width_of(std::FILE* stream) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUnknownWidth;
 }
 
 bool is_set(const char* name) {
@@ -60,39 +63,49 @@ ProgressStyle style_of(std::FILE* stream) {
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
   style.redraw = ::isatty(::fileno(stream)) == 1 && !dumb && !is_set("CI");
   style.colour = style.redraw && !is_set("NO_COLOR");
-  winsize size{};
-  if (style.redraw && ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    style.width = size.ws_col;
+  if (style.redraw) style.width = width_of(stream);
   return style;
 }
 
 std::string render(const run::StepDone& done, std::int64_t num_steps, double left_s,
                    const ProgressStyle& style) {
-  std::string text = fmt::format(
-      "step {}/{} {}  loss {:.4f}  lr {:.1e}  {} tokens/s  MFU {:.1f}%  {}  {} left", done.step,
-      num_steps, printable(done.shape), done.loss, done.learning_rate,
-      short_number(done.tokens_per_s), 100 * done.mfu, short_bytes(done.bytes_peak),
-      short_time(left_s));
+  std::string text =
+      fmt::format("step {}/{} {}  loss {:.4f}  lr {:.1e}  {} tokens/s  MFU {:.1f}%  {}  {} left",
+                  done.step, num_steps, printable(done.shape), done.loss, done.learning_rate,
+                  short_number(done.tokens_per_s), 100 * done.mfu,
+                  short_bytes(static_cast<double>(done.bytes_peak)), short_time(left_s));
   if (!style.redraw) return text + "\n";
   text = bar(done.step, num_steps) + text;
   // The last column stays free: a full line would wrap and could not be redrawn.
-  text.resize(std::min(text.size(), static_cast<std::size_t>(std::max(1, style.width - 1))));
+  text = cut(std::move(text), static_cast<std::size_t>(std::max(1, style.width - 1)));
   if (style.colour) text = "\x1b[36m" + text + "\x1b[0m";
   return "\r\x1b[K" + text;
 }
 
 Progress::Progress(std::FILE* stream, std::int64_t num_steps, std::int64_t every_steps)
-    : stream_(stream), style_(style_of(stream)), num_steps_(num_steps),
+    : stream_(stream),
+      style_(style_of(stream)),
+      num_steps_(num_steps),
       every_steps_(std::max<std::int64_t>(1, every_steps)) {}
 
 void Progress::show(const run::StepDone& done) {
   pace_s_ = pace_s_ == 0 ? done.step_s : pace_s_ + kSmoothing * (done.step_s - pace_s_);
-  if (!style_.redraw && done.step % every_steps_ != 0 && done.step != num_steps_) return;
+  const bool last = done.step == num_steps_;
+  if (!last && (style_.redraw ? !redraw_is_due() : done.step % every_steps_ != 0 && told_)) return;
+  told_ = true;
   const double left_s = static_cast<double>(num_steps_ - done.step) * pace_s_;
   const std::string text = render(done, num_steps_, left_s, style_);
   std::fwrite(text.data(), 1, text.size(), stream_);
   std::fflush(stream_);
   drawn_ = style_.redraw;
+}
+
+bool Progress::redraw_is_due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && now - drawn_at_ < kRedraw) return false;
+  drawn_at_ = now;
+  style_.width = width_of(stream_);  // windows are resized
+  return true;
 }
 
 void Progress::say(const std::string& line) {

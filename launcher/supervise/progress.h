@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -9,9 +10,9 @@
 namespace ptrain::supervise {
 
 struct ProgressStyle {
-  bool redraw = false;   // a terminal: one line that changes in place
+  bool redraw = false;  // a terminal: one line that changes in place
   bool colour = false;
-  int width = 80;        // columns
+  int width = 80;  // columns
 };
 
 // A terminal redraws one line; NO_COLOR, CI, TERM=dumb or a pipe get plain lines without escapes.
@@ -23,22 +24,27 @@ ProgressStyle style_of(std::FILE* stream);
 std::string render(const run::StepDone& done, std::int64_t num_steps, double left_s,
                    const ProgressStyle& style);
 
-// Shows the steps of a run as they come, with the time left by the pace of the latest ones.
+// Shows the steps of a run as they come, with the time left by the pace of the latest ones: on a
+// terminal all of them, else the first and every `every_steps`-th.
 class Progress {
  public:
   Progress(std::FILE* stream, std::int64_t num_steps, std::int64_t every_steps);
 
   void show(const run::StepDone& done);
-  void say(const std::string& line);   // a line of its own, above the bar
-  void finish();                       // leaves the bar where it is and starts a new line
+  void say(const std::string& line);  // a line of its own, above the bar; escaped here
+  void finish();                      // leaves the bar where it is and starts a new line
 
  private:
+  bool redraw_is_due();
+
   std::FILE* stream_;
   ProgressStyle style_;
   std::int64_t num_steps_;
   std::int64_t every_steps_;
-  double pace_s_ = 0;                  // of a step, smoothed
+  double pace_s_ = 0;  // of a step, smoothed
+  std::chrono::steady_clock::time_point drawn_at_{};
   bool drawn_ = false;
+  bool told_ = false;
 };
 
 }  // namespace ptrain::supervise

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/run/directory.h"
 #include "core/base/result.h"
+#include "core/run/directory.h"
 
 namespace ptrain::supervise {
 

@@ -24,7 +24,8 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
-  while (next()) {}  // one that came too late must not end us when it is let through again
+  while (next()) {
+  }  // one that came too late must not end us when it is let through again
   const sigset_t set = stop_set();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
   ::close(file_);

@@ -1,6 +1,7 @@
 #include "launcher/supervise/supervisor.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/supervise/attempt.h"
+#include "launcher/supervise/measurements.h"
+#include "launcher/supervise/narrate.h"
 #include "launcher/supervise/policy.h"
 #include "launcher/supervise/processes.h"
 #include "launcher/supervise/report.h"
@@ -26,7 +29,8 @@ std::int64_t total_steps(const run::Plan& plan) {
 class Supervisor {
  public:
   explicit Supervisor(const Setup& setup)
-      : setup_(setup), log_(setup.directory),
+      : setup_(setup),
+        log_(setup.directory),
         progress_(stderr, total_steps(setup.plan), setup.plan.recipe.log.every_steps) {}
 
   Result<run::Verdict> run();
@@ -35,16 +39,25 @@ class Supervisor {
   Result<AttemptEnd> attempt(const std::string& shape);
   Result<AttemptSetup> prepare(const run::ShapePlan& shape);
   Result<Decision> judge(const AttemptEnd& end);
-  Status finish(const run::Verdict& verdict, const AttemptEnd& end);
+  Status finish(const run::Verdict& verdict);
+  void say_all(const std::vector<std::string>& lines) {
+    for (const auto& line : lines) progress_.say(line);
+  }
 
   std::int64_t newest_checkpoint() const {
     const auto steps = checkpoint_steps(setup_.directory);
     return steps.empty() ? -1 : steps.back();
   }
+  // The shape of the next step, as far as the names of checkpoints tell. When the newest is
+  // damaged the engine knows better, and asks for another shape.
+  std::string next_shape() const {
+    return shape_after(setup_.plan, std::max(newest_checkpoint(), setup_.plan.origin.step));
+  }
 
   const Setup& setup_;
   EventLog log_;
   Progress progress_;
+  Measurements measurements_;
   StopSignals signals_;
   int attempt_ = 0;
   int num_restarts_ = 0;
@@ -52,16 +65,14 @@ class Supervisor {
 };
 
 Result<AttemptSetup> Supervisor::prepare(const run::ShapePlan& shape) {
-  AttemptSetup attempt{setup_.backend, {}, {}, setup_.directory,
-                       setup_.plan.recipe.failure.hang_timeout_s};
+  AttemptSetup attempt{
+      setup_.backend, {}, {}, setup_.directory, setup_.plan.recipe.failure.hang_timeout_s};
   attempt.launch.worker = setup_.worker;
   attempt.launch.num_ranks = shape.layout.num_ranks();
   attempt.launch.threads = shape.threads;
   attempt.request.run_directory = setup_.directory.root;
   attempt.request.attempt = attempt_;
   attempt.request.shape = shape.name;
-  if (checkpoint_before_ >= 0)
-    attempt.request.resume_from = setup_.directory.checkpoint(checkpoint_before_);
   PTRAIN_CHECK(create_attempt(setup_.directory, attempt_));
   PTRAIN_CHECK(write_plan(setup_.directory.attempt_plan(attempt_), setup_.plan));
   return attempt;
@@ -77,9 +88,8 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   checkpoint_before_ = newest_checkpoint();
   PTRAIN_TRY(const AttemptSetup prepared, prepare(*found));
   PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
-                          {{"shape", shape}, {"num_ranks", prepared.launch.num_ranks},
-                           {"resume_from", prepared.request.resume_from}}));
-  return run_attempt(prepared, log_, progress_, signals_);
+                          {{"shape", shape}, {"num_ranks", prepared.launch.num_ranks}}));
+  return run_attempt(prepared, log_, progress_, measurements_, signals_);
 }
 
 Result<Decision> Supervisor::judge(const AttemptEnd& end) {
@@ -92,19 +102,23 @@ Result<Decision> Supervisor::judge(const AttemptEnd& end) {
   return decision;
 }
 
-Status Supervisor::finish(const run::Verdict& verdict, const AttemptEnd& end) {
+Status Supervisor::finish(const run::Verdict& verdict) {
   progress_.finish();
   PTRAIN_CHECK(log_.write(verdict));
   PTRAIN_CHECK(log_.write(run::EventKind::kRunEnded, -1,
                           {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
-  for (const auto& line : final_lines(setup_.plan, setup_.directory, verdict, end.steps))
-    progress_.say(line);
+  say_all(measurements_.beside(setup_.plan));
+  say_all(failure_lines(setup_.directory, verdict));
+  progress_.say("run directory: " + setup_.directory.root);
+  progress_.say(verdict_line(verdict));
   return {};
 }
 
 Result<run::Verdict> Supervisor::run() {
   adopt_orphans();
-  std::string shape = shape_after(setup_.plan, newest_checkpoint());
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that ends must not end the run
+  say_all(start_lines(setup_.plan, setup_.directory));
+  std::string shape = next_shape();
   for (;;) {
     PTRAIN_TRY(AttemptEnd end, attempt(shape));
     PTRAIN_TRY(const Decision decision, judge(end));
@@ -112,13 +126,13 @@ Result<run::Verdict> Supervisor::run() {
     verdict.code = decision.code;
     verdict.next = decision.next;
     if (decision.action == Action::kFinish) {
-      PTRAIN_CHECK(finish(verdict, end));
+      PTRAIN_CHECK(finish(verdict));
       return verdict;
     }
     if (decision.action == Action::kRestart) {
       ++num_restarts_;
       progress_.say(verdict_line(verdict));
-      shape = shape_after(setup_.plan, newest_checkpoint());
+      shape = next_shape();
     } else {
       shape = end.next_shape;
     }

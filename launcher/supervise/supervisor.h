@@ -13,7 +13,7 @@ struct Setup {
   run::Directory directory;
   run::Plan plan;
   const start::Backend& backend;
-  std::string worker;          // absolute path of the ptrain binary
+  std::string worker;  // absolute path of the ptrain binary
 };
 
 // Runs attempt after attempt until the plan's shapes are done, the run cannot go on, or it is

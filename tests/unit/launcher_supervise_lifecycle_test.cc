@@ -1,8 +1,8 @@
-#include "launcher/supervise/lifecycle.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <signal.h>
+
+#include "launcher/supervise/lifecycle.h"
 
 namespace ptrain::supervise {
 namespace {
@@ -13,7 +13,10 @@ class Script {
   explicit Script(int num_ranks = 2, double hang_s = 10)
       : num_ranks_(num_ranks), lifecycle_(1, num_ranks, hang_s, 0) {}
 
-  Script& at(double now) { now_ = now; return *this; }
+  Script& at(double now) {
+    now_ = now;
+    return *this;
+  }
 
   Script& feed(const Input& input) {
     for (const auto& output : lifecycle_.on(now_, input)) {
@@ -42,7 +45,7 @@ class Script {
     return feed(RankGone{rank});
   }
   Script& gone(int rank) { return feed(RankGone{rank}); }
-  Script& ended(int code, start::LauncherReport report = {}, bool out_of_memory = false) {
+  Script& ended(int code, start::LauncherReport report = {}, std::string out_of_memory = "") {
     return feed(LauncherEnded{{code, 0}, report, out_of_memory});
   }
   Script& interrupt() { return feed(StopAsked{"signal INT", SIGINT, false}); }
@@ -116,11 +119,11 @@ TEST(Lifecycle, ADeathBeforeHelloIsNamedByTheLauncher) {
 
 TEST(Lifecycle, OutOfMemoryNeedsEvidence) {
   Script with, without, other;
-  with.hello().gone(0).ended(137, {0, SIGKILL, 0}, true);
+  with.hello().gone(0).ended(137, {0, SIGKILL, 0}, "here");
   EXPECT_EQ(with.verdict().code, ExitCode::kOutOfMemory);
-  without.hello().gone(0).ended(137, {0, SIGKILL, 0}, false);
+  without.hello().gone(0).ended(137, {0, SIGKILL, 0}, "");
   EXPECT_EQ(without.verdict().code, ExitCode::kRankSignal);
-  other.hello().gone(0).ended(139, {0, SIGSEGV, 0}, true);
+  other.hello().gone(0).ended(139, {0, SIGSEGV, 0}, "here");
   EXPECT_EQ(other.verdict().code, ExitCode::kRankSignal);
 }
 
@@ -147,7 +150,7 @@ TEST(Lifecycle, ALauncherThatDoesNotReactIsEndedInUnderFiveSeconds) {
 
 TEST(Lifecycle, AKilledLauncherIsNamed) {
   Script script;
-  script.hello().feed(LauncherEnded{{0, SIGKILL}, {}, false});
+  script.hello().feed(LauncherEnded{{0, SIGKILL}, {}, ""});
   EXPECT_EQ(script.verdict().code, ExitCode::kRankSignal);
   EXPECT_EQ(script.verdict().rank, -1);
 }
@@ -222,13 +225,29 @@ RC_GTEST_PROP(Lifecycle, NoOrderOfMessagesFakesSuccess, (const std::vector<std::
     const int rank = move & 1;
     script.at(now += 0.1);
     switch (move / 2 % 7) {
-      case 0: script.hello(); break;
-      case 1: script.step(move); break;
-      case 2: script.gone(rank); break;
-      case 3: script.goodbye(rank, ExitCode::kDone); said[rank] = true; break;
-      case 4: script.beat(rank, move, "step"); break;
-      case 5: script.tick(); break;
-      case 6: script.goodbye(rank, ExitCode::kRankError); said[rank] = false; break;
+      case 0:
+        script.hello();
+        break;
+      case 1:
+        script.step(move);
+        break;
+      case 2:
+        script.gone(rank);
+        break;
+      case 3:
+        script.goodbye(rank, ExitCode::kDone);
+        said[rank] = true;
+        break;
+      case 4:
+        script.beat(rank, move, "step");
+        break;
+      case 5:
+        script.tick();
+        break;
+      case 6:
+        script.goodbye(rank, ExitCode::kRankError);
+        said[rank] = false;
+        break;
     }
     RC_ASSERT(!script.lifecycle().ended());
   }

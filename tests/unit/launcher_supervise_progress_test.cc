@@ -1,6 +1,6 @@
-#include "launcher/supervise/progress.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/supervise/progress.h"
 
 namespace ptrain::supervise {
 namespace {
@@ -15,7 +15,7 @@ run::StepDone example() {
 }
 
 constexpr const char* kPlain =
-    "step 40/1500 short  loss 2.1042  lr 1.2e-03  12.3k tokens/s  MFU 31.0%  1.5 GiB  3m05s left";
+    "step 40/1500 short  loss 2.1042  lr 1.2e-03  12.3k tokens/s  MFU 31.0%  1.50 GiB  3m05s left";
 
 TEST(Progress, PlainLines) {
   EXPECT_EQ(render(example(), 1500, 185, {false, false, 80}), std::string(kPlain) + "\n");

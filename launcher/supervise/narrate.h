@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "core/run/directory.h"
+#include "core/run/event.h"
+#include "core/run/plan.h"
+
+namespace ptrain::supervise {
+
+// What a person is told of a run while it goes on, one text a line. Names and messages in it are
+// escaped by whoever writes it out.
+
+// Where the run lies, what each shape runs on, and how to stop, watch and continue it.
+std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory);
+
+// An event; none where it says nothing to a person.
+std::vector<std::string> event_lines(run::EventKind kind, const nlohmann::json& fields);
+
+// "2 ranks, each a replica; a step is 1 micro-batch of 6 rows a rank".
+std::string in_words(const mesh::Layout& layout);
+
+// "12.3k", "1.50 GiB", "95 ms": for people, never for programs.
+std::string short_number(double value);
+std::string short_bytes(double bytes);
+std::string short_duration(double seconds);
+
+}  // namespace ptrain::supervise
