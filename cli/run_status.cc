@@ -58,19 +58,25 @@ Result<RunStatus> status_of(const run::Directory& directory) {
 }
 
 std::string to_text(const RunStatus& status) {
-  std::string text = fmt::format("{}\nstate: {}\nattempt: {}\nstep: {}/{}\ncheckpoint: {}",
-                                 status.directory, status.state, status.attempt, status.step,
-                                 status.num_steps,
-                                 status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
-  if (status.code >= 0) text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
+  std::string text =
+      fmt::format("{}\nstate: {}\nattempt: {}\nstep: {}/{}\ncheckpoint: {}", status.directory,
+                  status.state, status.attempt, status.step, status.num_steps,
+                  status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
+  if (status.code >= 0)
+    text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
   return text;
 }
 
 nlohmann::json to_json(const RunStatus& status) {
-  return {{"directory", status.directory}, {"state", status.state}, {"attempt", status.attempt},
-          {"step", status.step}, {"num_steps", status.num_steps},
-          {"checkpoint", status.checkpoint}, {"code", status.code}, {"reason", status.reason},
+  return {{"directory", status.directory},
+          {"state", status.state},
+          {"attempt", status.attempt},
+          {"step", status.step},
+          {"num_steps", status.num_steps},
+          {"checkpoint", status.checkpoint},
+          {"code", status.code},
+          {"reason", status.reason},
           {"next", status.next}};
 }
 

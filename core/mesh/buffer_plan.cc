@@ -53,8 +53,9 @@ std::int64_t growth_to_fit(const Unit& unit, std::int64_t size) {
 }
 
 // By how much a shard must grow before a unit that was moved from `cursor` to `start` can stay:
-// boundary k moves k times as far as a shard grows, until it meets the edge of a block or the unit's
-// end. What was moved past the boundary, or reaches over a second one, may fit at any larger size.
+// boundary k moves k times as far as a shard grows, until it meets the edge of a block or the
+// unit's end. What was moved past the boundary, or reaches over a second one, may fit at any larger
+// size.
 std::int64_t growth_to_stay(const Unit& unit, std::int64_t cursor, std::int64_t start,
                             std::int64_t size) {
   const std::int64_t boundary = next_boundary(cursor, size);
@@ -119,8 +120,8 @@ std::vector<ShardRun> BufferPlan::runs(int rank) const {
     const std::int64_t first = std::max(begin, placement.offset);
     const std::int64_t last = std::min(end, placement.offset + placement.elements);
     if (first >= last) continue;
-    runs.push_back({placement.parameter, first - placement.offset, last - placement.offset,
-                    first - begin});
+    runs.push_back(
+        {placement.parameter, first - placement.offset, last - placement.offset, first - begin});
   }
   return runs;
 }

@@ -1,9 +1,9 @@
-#include "core/mesh/buffer_plan.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <set>
+
+#include "core/mesh/buffer_plan.h"
 
 namespace ptrain::mesh {
 namespace {
@@ -102,8 +102,8 @@ TEST(BufferPlan, RowsMoveTheBoundary) {
   EXPECT_EQ(offsets(plan), (std::vector<std::int64_t>{0, 5}));
 }
 
-// 6 + 5 + 15 elements on 2 ranks: shards of 13 and 14 cut a row of 5, and moving the last matrix to the
-// boundary does not help; at 15 it starts on the boundary, behind a gap of 4, and fits exactly.
+// 6 + 5 + 15 elements on 2 ranks: shards of 13 and 14 cut a row of 5, and moving the last matrix to
+// the boundary does not help; at 15 it starts on the boundary, behind a gap of 4, and fits exactly.
 TEST(BufferPlan, RowsStartOnTheBoundary) {
   const std::vector<ParameterSpec> specs{parameter({2, 3}, BlockKind::kRow), parameter({5}),
                                          parameter({3, 5}, BlockKind::kRow)};
@@ -132,8 +132,8 @@ TEST(BufferPlan, MoreRanksThanRows) {
 // The example that Megatron-FSDP documents for its buffers: chunks of 12 for 5 ranks.
 TEST(BufferPlan, MegatronExample) {
   std::vector<ParameterSpec> specs;
-  for (const auto& shape : std::vector<std::vector<std::int64_t>>{
-           {2, 6}, {4, 4}, {4, 4}, {1, 2}, {1, 6}}) {
+  for (const auto& shape :
+       std::vector<std::vector<std::int64_t>>{{2, 6}, {4, 4}, {4, 4}, {1, 2}, {1, 6}}) {
     specs.push_back(parameter(shape, BlockKind::kRow));
   }
   const BufferPlan plan = plan_buffer(specs, 0, 5);

@@ -27,7 +27,8 @@ Draft add_recompute(Draft draft, const PassContext& context);
 Draft add_gathers(Draft draft, const PassContext& context);
 
 // REDUCE_GRAD of each group over shard, then dp: after each micro-batch where only the shard's
-// gradients outlive it (ZeRO 2 and 3), else once. Marks which backwards add to gradients that exist.
+// gradients outlive it (ZeRO 2 and 3), else once. Marks which backwards add to gradients that
+// exist.
 Draft add_reduction(Draft draft, const PassContext& context);
 
 // GRAD_NORM and one OPTIMIZER a group.
