@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <vector>
+
 #include "core/program/rank_check.h"
 
 namespace ptrain::program {
@@ -49,13 +52,13 @@ bool same_collective(const Action& a, const Action& b) {
 // Runs all ranks side by side until nothing moves.
 class World {
  public:
-  World(std::span<const Program> programs, const mesh::Layout& layout, Queues queues)
+  World(std::span<const Program* const> programs, const mesh::Layout& layout, Queues queues)
       : programs_(programs), layout_(layout) {
-    for (const Program& program : programs) {
+    for (const Program* program : programs) {
       Rank& rank = ranks_.emplace_back();
-      rank.done.resize(program.actions.size());
+      rank.done.resize(program->actions.size());
       rank.queues.resize(queues == Queues::kOne ? 1 : 6);
-      for (const Action& action : program.actions) {
+      for (const Action& action : program->actions) {
         const auto lane = static_cast<std::size_t>(action.lane);
         rank.queues[queues == Queues::kOne ? 0 : lane].ids.push_back(action.id);
       }
@@ -88,8 +91,7 @@ class World {
   const Action* ready(std::size_t rank, std::size_t queue) const {
     const Queue& head = ranks_[rank].queues[queue];
     if (head.next == head.ids.size()) return nullptr;
-    const Action& action =
-        programs_[rank].actions[static_cast<std::size_t>(head.ids[head.next])];
+    const Action& action = programs_[rank]->actions[static_cast<std::size_t>(head.ids[head.next])];
     for (int id : action.after) {
       if (!ranks_[rank].done[static_cast<std::size_t>(id)]) return nullptr;
     }
@@ -109,7 +111,9 @@ class World {
       return true;
     }
     const Members members = members_of(*action, static_cast<int>(rank), layout_);
-    for (std::size_t other = members.first; other <= members.last; ++other) {
+    // From the last, which arrives last: all but one of a collective's attempts end at the first
+    // look.
+    for (std::size_t other = members.last + 1; other-- > members.first;) {
       const Action* theirs = ready(other, queue);
       if (theirs == nullptr || !same_collective(*action, *theirs)) return false;
     }
@@ -132,7 +136,7 @@ class World {
     return {};
   }
 
-  std::span<const Program> programs_;
+  std::span<const Program* const> programs_;
   const mesh::Layout& layout_;
   std::vector<Rank> ranks_;
 };
@@ -141,15 +145,24 @@ class World {
 
 Status validate(std::span<const Program> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues) {
+  std::vector<const Program*> programs;
+  for (const Program& program : world) {
+    const int rank = static_cast<int>(programs.size());
+    if (program.rank != rank) return broken(rank, "header", "holds another rank's program");
+    programs.push_back(&program);
+  }
+  return validate(programs, architecture, layout, queues);
+}
+
+Status validate(std::span<const Program* const> world, const model::Architecture& architecture,
+                const mesh::Layout& layout, Queues queues) {
   if (world.size() != static_cast<std::size_t>(layout.num_ranks())) {
     return fail(ExitCode::kBug,
                 fmt::format("{} programs for {} ranks", world.size(), layout.num_ranks()));
   }
-  for (std::size_t i = 0; i < world.size(); ++i) {
-    if (world[i].rank != static_cast<int>(i)) {
-      return broken(static_cast<int>(i), "header", "holds another rank's program");
-    }
-    PTRAIN_CHECK(check_rank(world[i], architecture, layout));
+  std::set<const Program*> checked;
+  for (const Program* program : world) {
+    if (checked.insert(program).second) PTRAIN_CHECK(check_rank(*program, architecture, layout));
   }
   return World(world, layout, queues).run();
 }

@@ -20,4 +20,9 @@ enum class Queues { kByLane, kOne };
 Status validate(std::span<const Program> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues = Queues::kByLane);
 
+// The same for a world in which ranks share programs: one entry a rank, ranks of one class point to
+// the same program, which is then looked into once.
+Status validate(std::span<const Program* const> world, const model::Architecture& architecture,
+                const mesh::Layout& layout, Queues queues = Queues::kByLane);
+
 }  // namespace ptrain::program

@@ -198,6 +198,20 @@ TEST(Validate, RanksThatDoNotMeet) {
             "rank 0, 0 gather UNSHARD g0: never runs: its group does not meet here");
 }
 
+// One program stands for all ranks of its class: the same verdict as with a copy for each.
+TEST(Validate, RanksOfAClassShareAProgram) {
+  const auto architecture = small_llama(1);
+  World world = world_of(architecture, kZero3);
+  const std::vector<const Program*> shared(2, &world[0]);
+  EXPECT_EQ(message(validate(shared, architecture, kZero3)), "");
+  const std::vector<const Program*> few(1, &world[0]);
+  EXPECT_EQ(message(validate(few, architecture, kZero3)), "1 programs for 2 ranks");
+  swap_with_next(world[1], 0);
+  const std::vector<const Program*> differing{&world[0], &world[1]};
+  EXPECT_EQ(message(validate(differing, architecture, kZero3)),
+            "rank 0, 0 gather UNSHARD g0: never runs: its group does not meet here");
+}
+
 // Rank 1 takes a gather up before a reduction: two lanes do not mind, one queue hangs.
 TEST(Validate, OneQueueIsStricter) {
   const auto architecture = small_llama(1);
