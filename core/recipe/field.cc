@@ -65,7 +65,8 @@ std::string allowed_values(const Field& field) {
     case FieldType::kInteger:
     case FieldType::kNumber: text = range_text(field); break;
   }
-  return field.zero_word.empty() ? text : field.zero_word + ", " + text;
+  const std::string word = field.zero_word + field.absent_word;
+  return word.empty() ? text : word + ", " + text;
 }
 
 std::string path_of_entry(std::string_view path, std::size_t entry) {

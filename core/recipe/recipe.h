@@ -64,7 +64,7 @@ struct Parallel {
   int zero = 0;
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
-  int prefetch = 0;                       // layers gathered ahead (zero 3)
+  std::optional<int> prefetch;  // layers gathered ahead (zero 3)
   bool operator==(const Parallel&) const = default;
 };
 
@@ -125,7 +125,7 @@ struct Failure {
 };
 
 struct Log {
-  std::int64_t every_steps = 1;
+  std::int64_t every_steps = 10;
   std::int64_t trace_steps = 0;  // steps written to trace/
   bool operator==(const Log&) const = default;
 };

@@ -154,6 +154,7 @@ Parsed zero_of(const Field& field) {
 Parsed parse_number(const Field& field, const Node& scalar) {
   const std::string& text = scalar.text;
   if (!field.zero_word.empty() && text == field.zero_word) return zero_of(field);
+  if (!field.absent_word.empty() && text == field.absent_word) return Value(text);
   const Parts parts = split(text);
   if (const Reason reason = not_decimal(field, text, parts)) return tl::unexpected(*reason);
   if (scalar.quoted) {

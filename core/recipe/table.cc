@@ -78,6 +78,25 @@ Field choice(Field field, Owner owner, Member Struct::*member,
   return field;
 }
 
+// A row whose number may be left out by a word.
+template <class Owner, class Struct>
+Field optional_row(Field field, Owner owner, std::optional<int> Struct::*member) {
+  field.type = FieldType::kInteger;
+  field.set = [owner, member](Recipe& recipe, std::size_t i, const Value& value) {
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number == nullptr) {
+      owner(recipe, i).*member = std::nullopt;
+    } else {
+      owner(recipe, i).*member = static_cast<int>(*number);
+    }
+  };
+  field.get = [owner, member, word = field.absent_word](const Recipe& recipe, std::size_t i) {
+    const std::optional<int> number = owner(recipe, i).*member;
+    return number ? Value(std::int64_t{*number}) : Value(word);
+  };
+  return field;
+}
+
 template <class... Parts>
 void append(std::vector<Field>& all, Parts... rows) {
   (all.push_back(std::move(rows)), ...);
@@ -176,6 +195,14 @@ void add_data(std::vector<Field>& all) {
       row({.path = "data.max_documents", .unit = "documents", .range = {0, 1e15},
            .description = "Use only so many documents; 0: all."},
           in_data, &Data::max_documents),
+      choice<decltype(in_packing), Packing, packing::Strategy>(
+          {.path = "data.packing.strategy",
+           .description = "How documents fill rows: the first two keep the order in which they "
+                          "come, the third takes the longest first and wastes least."},
+          in_packing, &Packing::strategy,
+          {{"next_fit", packing::Strategy::kNextFit},
+           {"first_fit", packing::Strategy::kFirstFit},
+           {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing}}),
       row({.path = "data.packing.window", .unit = "documents", .range = {1, 1 << 24},
            .description = "Documents that are packed into rows together."},
           in_packing, &Packing::window),
@@ -195,14 +222,6 @@ void add_shapes(std::vector<Field>& all) {
            .description = "Length of a packed row."},
           in_shape, &Shape::sequence),
       row({.path = "shapes[].global_batch_tokens", .unit = "tokens", .required = true,
-      choice<decltype(in_packing), Packing, packing::Strategy>(
-          {.path = "data.packing.strategy",
-           .description = "How documents fill rows: the first two keep the order in which they "
-                          "come, the third takes the longest first and wastes least."},
-          in_packing, &Packing::strategy,
-          {{"next_fit", packing::Strategy::kNextFit},
-           {"first_fit", packing::Strategy::kFirstFit},
-           {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing}}),
            .range = {2, 1e12},
            .description = "Rows x sequence of one step over all ranks: a multiple of `sequence`."},
           in_shape, &Shape::global_batch_tokens),
@@ -237,9 +256,10 @@ void add_parallel(std::vector<Field>& all, const std::string& prefix, Owner owne
            .description = "full: keep only each layer's input and compute the rest again."},
           owner, &Parallel::recompute,
           {{"auto", std::nullopt}, {"none", Recompute::kNone}, {"full", Recompute::kFull}}),
-      row({.path = prefix + "prefetch", .unit = "layers", .range = {1, 1024}, .zero_word = "auto",
-           .description = "Layers gathered ahead of the one that computes (zero 3)."},
-          owner, &Parallel::prefetch));
+      optional_row({.path = prefix + "prefetch", .unit = "layers", .range = {0, 1024},
+                    .absent_word = "auto",
+                    .description = "Layers gathered ahead of the one that computes (zero 3)."},
+                   owner, &Parallel::prefetch));
 }
 
 void add_optimizer(std::vector<Field>& all) {

@@ -126,7 +126,7 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
                    fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product,
                                ranks)});
   }
-  if (parallel.prefetch > 0 && (parallel.zero == 1 || parallel.zero == 2)) {
+  if (parallel.prefetch && (parallel.zero == 1 || parallel.zero == 2)) {
     out.push_back({{prefix + "prefetch", prefix + "zero"},
                    fmt::format("has no effect with zero: {}, which gathers nothing",
                                parallel.zero)});

@@ -81,6 +81,19 @@ TEST(Reader, ReadsEveryKindOfValue) {
   EXPECT_EQ(recipe->parallel.recompute, Recompute::kFull);
 }
 
+// Nothing gathered ahead is a choice; leaving the choice open is another.
+TEST(Reader, PrefetchMayBeZeroOrOpen) {
+  const auto prefetch = [](const std::string& value) {
+    return read(kGood, {"parallel={shard: 2, zero: 3, prefetch: " + value + "}"});
+  };
+  EXPECT_EQ(prefetch("0")->parallel.prefetch, 0);
+  EXPECT_EQ(prefetch("2")->parallel.prefetch, 2);
+  EXPECT_EQ(prefetch("auto")->parallel.prefetch, std::nullopt);
+  EXPECT_FALSE(prefetch("-1"));
+  EXPECT_NE(message_of(prefetch("none")).find("auto, 0 to 1024"), std::string::npos)
+      << message_of(prefetch("none"));
+}
+
 TEST(Reader, TextsStayAsWritten) {
   for (const std::string name : {"no", "012", "1e3", "true"}) {
     const auto recipe = read(kGood, {fmt::format("name={}", name)});
