@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "engine/base/fault.h"
 #include "engine/data/loader.h"
 
 namespace ptrain::train {
@@ -39,20 +40,30 @@ std::int32_t draw(const std::vector<double>& logits, std::int32_t num_tokens, do
   return num_tokens - 1;
 }
 
+// Takes the targets of all rows but the first `num_rows`.
+void keep_rows(data::MicroBatch& batch, std::int64_t num_rows) {
+  const std::int64_t kept = std::clamp<std::int64_t>(num_rows, 0, batch.rows) * batch.sequence;
+  std::fill(batch.targets.begin() + kept, batch.targets.end(), data::kNoTarget);
+}
+
 }  // namespace
 
 ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Index>& index,
                           const recipe::Recipe& recipe) {
-  data::Loader loader(index, {recipe.seed, shape.shape().sequence, recipe.data.packing, false});
+  const std::int64_t sequence = shape.shape().sequence;
+  data::Loader loader(index, {recipe.seed, sequence, recipe.data.packing, false});
   const auto& layout = shape.layout();
-  const std::int64_t step_tokens =
-      layout.micro_batch * layout.num_data_ranks() * shape.shape().sequence;
+  const std::int64_t num_rows = (recipe.validation.tokens + sequence - 1) / sequence;
+  const std::int64_t rows_a_round = layout.micro_batch * layout.num_data_ranks();
   layers::LossSums total;
-  for (std::int64_t done = 0; done < recipe.validation.tokens && !loader.at_end();
-       done += step_tokens) {
-    const auto rows =
-        loader.next(shape.data_rank(), layout.num_data_ranks(), 1, layout.micro_batch);
+  for (std::int64_t first = 0; first < num_rows && !loader.at_end(); first += rows_a_round) {
+    fault::point("train.validation.rows");
+    auto rows = loader.next(shape.data_rank(), layout.num_data_ranks(), 1, layout.micro_batch);
+    // The last round may reach past the end on some ranks only: the same rows for any layout.
+    keep_rows(rows.micro_batches.front(),
+              num_rows - first - shape.data_rank() * layout.micro_batch);
     const auto sums = shape.executor().evaluate(shape.evaluate_program(), rows.micro_batches);
+    fault::point("train.validation.loss");
     total.loss += sums.loss;
     total.num_targets += sums.num_targets;
   }
@@ -62,9 +73,10 @@ ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Ind
 
 std::string sample(ShapeRun& shape, std::int64_t num_tokens, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<std::int32_t> text{data::kByteEos};
+  std::vector<std::int32_t> text{'\n'};
   const std::int64_t sequence = shape.shape().sequence;
   while (static_cast<std::int64_t>(text.size()) <= num_tokens) {
+    fault::point("train.sample");
     const auto batch = context_row(text, sequence);
     const auto logits =
         shape.executor().logits(shape.evaluate_program(), batch, batch.num_tokens() - 1);

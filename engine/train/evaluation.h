@@ -15,14 +15,15 @@ struct ValidationResult {
   std::int64_t num_targets = 0;
 };
 
-// Mean loss over the first `tokens` positions of packed validation rows, the same rows at every
-// call. Collective over the world.
+// Mean loss over the first packed validation rows that hold validation.tokens positions: the same
+// rows at every call and for any layout. Collective over the world.
 ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Index>& index,
                           const recipe::Recipe& recipe);
 
-// `num_tokens` tokens after a document's start, drawn at temperature 1 by a generator of (seed,
-// step), as text; ends early at an end of document. Collective over the world; every rank returns
-// the same text.
+// `num_tokens` tokens drawn at temperature 1, as text; ends early at an end of document. Begins
+// after a line's end, which is not shown: the end of a document is only ever a target in training,
+// so a model knows nothing of what follows it. Collective over the world; the same text on every
+// rank, and from the same weights on any number of ranks.
 std::string sample(ShapeRun& shape, std::int64_t num_tokens, std::uint64_t seed);
 
 }  // namespace ptrain::train
