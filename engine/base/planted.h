@@ -27,6 +27,7 @@ enum class Bug {
   kMomentNotRestored,     // the second moment is zero after a resume
   kLearningRateLate,      // the learning rate of the step before
   kShardsSwapped,         // a checkpoint names the wrong rank's file for a shard
+  kAttentionZeroed,       // attention adds nothing to the stream
   kCount
 };
 

@@ -94,8 +94,9 @@ class LlamaBlock final : public Layer {
       kernels::attention(shape_, rows_of(a.qkv, span), rows_of(a.attention, span),
                          rows_of(a.log_sum_exp, span), context.arena);
     copy_tensor(a.x, a.x2);
-    kernels::matmul(a.attention, parameters[kOutput], a.x2,
-                    {.transpose_b = true, .accumulate = true});
+    if (!planted(Bug::kAttentionZeroed))
+      kernels::matmul(a.attention, parameters[kOutput], a.x2,
+                      {.transpose_b = true, .accumulate = true});
     kernels::rms_norm(a.x2, parameters[kPostNorm], config_.rms_norm_eps, a.norm2, a.norm2_scale);
     linear(a.norm2, parameters.subspan(kGate, 2), a.gate_up);
     kernels::swiglu(a.gate_up, a.product);

@@ -33,6 +33,7 @@ CAUGHT_BY = {
     "adam_step_restarts": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "moment_not_restored": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "learning_rate_late": ("unit_engine_train", "LearningRate.WarmsUpThenFollowsTheCosine"),
+    "attention_zeroed": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "tied_gradient_lost", "stash_kept",       "mask_leak",          "recompute_without_turn",
     "heads_not_summed",   "padding_trained",  "positions_go_on",    "init_by_rank",
     "order_by_rank",      "row_twice",        "adam_step_restarts", "moment_not_restored",
-    "learning_rate_late", "shards_swapped"};
+    "learning_rate_late", "shards_swapped",   "attention_zeroed"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {
