@@ -10,6 +10,7 @@
 #include "core/run/directory.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/data/entropy.h"
 #include "engine/data/loader.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/learning_rate.h"
@@ -141,13 +142,25 @@ class Trainer {
     return {wishes[0] != 0, wishes[1] != 0 || is_due(recipe_.checkpoint.every_steps)};
   }
 
+  // At the end of the run beside what simpler models would reach on the text, and with a sample.
   void run_validation() {
-    if (data_.validation == nullptr || recipe_.validation.tokens == 0) return;
     input_.control.set_phase("validation");
-    const auto result = validate(*shape_, data_.validation, recipe_);
-    reporter_->event(
-        EventKind::kValidation,
-        {{"step", progress_.step}, {"loss", result.loss}, {"tokens", result.num_targets}});
+    const bool run_ends = progress_.step == total_steps_;
+    nlohmann::json fields;
+    if (data_.validation != nullptr && recipe_.validation.tokens > 0) {
+      const auto result = validate(*shape_, data_.validation, recipe_);
+      fields = {{"loss", result.loss}, {"tokens", result.num_targets}};
+      if (run_ends && input_.world.rank() == 0) {
+        const auto entropy = data::text_entropy(*data_.validation);
+        fields["unigram"] = entropy.unigram;
+        fields["bigram"] = entropy.bigram;
+      }
+    }
+    if (run_ends && recipe_.validation.sample_tokens > 0)
+      fields["sample"] = sample(*shape_, recipe_.validation.sample_tokens, recipe_.seed);
+    if (fields.empty()) return;
+    fields["step"] = progress_.step;
+    reporter_->event(EventKind::kValidation, std::move(fields));
   }
 
   // A checkpoint that cannot be written costs no training: it is said loudly and tried again later.
@@ -183,16 +196,11 @@ class Trainer {
             fmt::format("stopped after step {}, checkpoint written", progress_.step), ""};
   }
 
-  Outcome finished() {
+  Outcome finished() const {
     if (saved_step_ != progress_.step) return unsaved();
     if (progress_.step < total_steps_)
       return {ExitCode::kDone, fmt::format("shape '{}' is finished", shape_->shape().name),
               recipe_.shapes[span_.index + 1].name};
-    if (recipe_.validation.sample_tokens > 0) {
-      input_.control.set_phase("sample");
-      const std::string text = sample(*shape_, recipe_.validation.sample_tokens, recipe_.seed);
-      reporter_->event(EventKind::kValidation, {{"step", progress_.step}, {"sample", text}});
-    }
     return {ExitCode::kDone, fmt::format("all {} steps are done", total_steps_), ""};
   }
 
