@@ -45,7 +45,8 @@ def lines(path):
 
 
 def last_validation(run_folder):
-    return [event for event in lines(f"{run_folder}/events.jsonl") if event["kind"] == "validation"][-1]
+    events = lines(f"{run_folder}/events.jsonl")
+    return [event for event in events if event["kind"] == "validation"][-1]
 
 
 def rows(tool, index, seed, sequence, window, count):
@@ -65,7 +66,8 @@ def read_checkpoint(folder, model):
         assert entry.properties.dtype == expected[name].dtype, (name, entry.properties)
     blank = {name: torch.empty_like(parameter) for name, parameter in expected.items()}
     state = {"model": blank,
-             "optim": {"state": {name: {"exp_avg": torch.empty_like(value), "step": torch.tensor(0.0)}
+             "optim": {"state": {name: {"exp_avg": torch.empty_like(value),
+                                        "step": torch.tensor(0.0)}
                                  for name, value in blank.items()}},
              "data": {"train_hash": "", "validation_hash": ""}, "train": {"step": 0}}
     dcp.load(state, checkpoint_id=folder)

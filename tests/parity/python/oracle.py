@@ -1,5 +1,5 @@
-"""What transformers and plain PyTorch compute for a small llama on packed rows: the truth that ptrain is
-held against. Shapes: rows b, tokens of a row s, heads n, size of a head d.
+"""What transformers and plain PyTorch compute for a small llama on packed rows: the truth that
+ptrain is held against. Shapes: rows b, tokens of a row s, heads n, size of a head d.
 """
 import ctypes
 import ctypes.util
@@ -28,10 +28,11 @@ def make_model(sizes, dtype):
 def keep_float64(model):
     """Stock norm and rotary angles round to float32 (so does eager attention's softmax)."""
     def norm(self, x):
-        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+        mean_square = x.pow(2).mean(-1, keepdim=True)
+        return self.weight * x * torch.rsqrt(mean_square + self.variance_epsilon)
 
     def rotary(self, x, position_ids):
-        return rotary_angles(position_ids, head_size(self.config), self.config.rope_parameters["rope_theta"])
+        return rotary_angles(position_ids, self.config)
 
     for module in model.modules():
         if isinstance(module, modeling_llama.LlamaRMSNorm):
@@ -44,7 +45,8 @@ def head_size(config):
     return config.head_dim or config.hidden_size // config.num_attention_heads
 
 
-def rotary_angles(positions, size, theta):
+def rotary_angles(positions, config):
+    size, theta = head_size(config), config.rope_parameters["rope_theta"]
     frequencies = theta ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
     angles = positions.double()[..., None] * frequencies
     angles = torch.cat((angles, angles), -1)
@@ -86,7 +88,7 @@ def plain_loss(weights, config, batch):
     """A llama in a few lines of float64, with nothing from transformers."""
     tokens, targets, positions, visible = batch
     size, eps = head_size(config), config.rms_norm_eps
-    cos, sin = (x[:, None] for x in rotary_angles(positions, size, config.rope_parameters["rope_theta"]))
+    cos, sin = (x[:, None] for x in rotary_angles(positions, config))
 
     def norm(x, name):
         return weights[name] * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
@@ -131,7 +133,7 @@ def rate_of(step, peak, warmup, total, final):
 
 
 def train(model, batches, rates, betas, weight_decay, clip_norm):
-    """torch.optim.AdamW over the batches; matrices decay, vectors do not. Losses and gradient norms."""
+    """torch.optim.AdamW; matrices decay, vectors do not. Losses and gradient norms."""
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
@@ -180,7 +182,7 @@ def normals(name, seed, count):
 
 
 def initial_weights(model, seed):
-    """By the Hugging Face name of each parameter; those that write to the residual stream are smaller."""
+    """By Hugging Face name; those that write to the residual stream are smaller."""
     weights = {}
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:

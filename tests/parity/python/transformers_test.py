@@ -1,5 +1,5 @@
-"""The real command against transformers and torch.optim on the same rows: initial weights, every gradient,
-twenty steps of AdamW, final parameters, validation loss, on one rank and on several.
+"""The real command against transformers and torch.optim on the same rows: initial weights, every
+gradient, twenty steps of AdamW, final parameters, validation loss, on one rank and on several.
 
     python transformers_test.py PTRAIN ROWS_TOOL
 """
@@ -26,13 +26,15 @@ DTYPES = {"fp64": torch.float64, "fp32": torch.float32}
 
 # Odd sizes on purpose: nothing divides by the number of ranks.
 MODELS = {
-    "grouped, free head": dict(hidden_size=20, intermediate_size=54, num_hidden_layers=2,
-                               num_attention_heads=4, num_key_value_heads=2, head_dim=6, vocab_size=263),
-    "one key head, tied": dict(hidden_size=24, intermediate_size=50, num_hidden_layers=3,
-                               num_attention_heads=3, num_key_value_heads=1, head_dim=8, vocab_size=258,
-                               tie_word_embeddings=True),
-    "all heads, one block": dict(hidden_size=35, intermediate_size=94, num_hidden_layers=1,
-                                 num_attention_heads=5, num_key_value_heads=5, head_dim=10, vocab_size=320),
+    "grouped, free head": dict(
+        hidden_size=20, intermediate_size=54, num_hidden_layers=2, vocab_size=263,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=6),
+    "one key head, tied": dict(
+        hidden_size=24, intermediate_size=50, num_hidden_layers=3, vocab_size=258,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=8, tie_word_embeddings=True),
+    "all heads, one block": dict(
+        hidden_size=35, intermediate_size=94, num_hidden_layers=1, vocab_size=320,
+        num_attention_heads=5, num_key_value_heads=5, head_dim=10),
 }
 LAYOUTS = {
     "one rank": dict(dp=1, shard=1, zero=1, micro_batch=4),
@@ -42,7 +44,8 @@ LAYOUTS = {
 }
 # Each model on one rank and on several; every layout with some model.
 PAIRS = [("grouped, free head", "one rank"), ("grouped, free head", "shard 3, zero 3"),
-         ("one key head, tied", "shard 3, zero 3"), ("one key head, tied", "dp 2 x shard 2, zero 2"),
+         ("one key head, tied", "shard 3, zero 3"),
+         ("one key head, tied", "dp 2 x shard 2, zero 2"),
          ("all heads, one block", "one rank"), ("all heads, one block", "dp 2")]
 
 
@@ -50,7 +53,8 @@ def recipe_of(folder, sizes, layout, precision, **changes):
     recipe = {
         "version": 1, "name": "parity", "seed": SEED, "precision": precision, "model": sizes,
         "data": {"tokenizer": "byte", "train": [{"path": f"{folder}/text/*.txt"}],
-                 "validation_fraction": 0.25, "packing": {"window": WINDOW}, "cache": f"{folder}/cache"},
+                 "validation_fraction": 0.25, "packing": {"window": WINDOW},
+                 "cache": f"{folder}/cache"},
         "shapes": [{"name": "only", "sequence": SEQUENCE, "steps": STEPS,
                     "global_batch_tokens": SEQUENCE * ROWS_A_STEP}],
         "optimizer": {"kind": "adamw", "betas": list(BETAS), "eps": 1e-8,
@@ -71,7 +75,8 @@ class Bounds:
     def check(self, what, figure, bound):
         good = figure <= bound   # a NaN is not
         self.failed |= not good
-        print(f"  {what:<42} {figure:9.2e}  bound {bound:.0e}{'' if good else '  FAILED'}", flush=True)
+        mark = "" if good else "  FAILED"
+        print(f"  {what:<42} {figure:9.2e}  bound {bound:.0e}{mark}", flush=True)
 
 
 def distance(a, b, scale):
@@ -103,18 +108,20 @@ class Case:
         self.training(weights)
 
     def rows(self, name, count):
-        return oracle.batch_of(command.rows(self.rows_tool, f"{self.folder}/cache/{name}", SEED, SEQUENCE,
-                                            WINDOW, count))
+        index = f"{self.folder}/cache/{name}"
+        return oracle.batch_of(
+            command.rows(self.rows_tool, index, SEED, SEQUENCE, WINDOW, count))
 
     def first_step(self, weights):
-        """One step with a vanishing rate: its checkpoint holds the initial weights and, in the first
-        moment, the gradients."""
+        """One step with a vanishing rate: its checkpoint holds the initial weights and, in the
+        first moment, the gradients."""
         run = command.run(self.ptrain, self.recipe(
             shapes=[{"name": "only", "sequence": SEQUENCE, "steps": 1,
                      "global_batch_tokens": SEQUENCE * ROWS_A_STEP}],
             optimizer={"betas": list(BETAS), "clip_norm": 0},
             learning_rate={"peak": 1e-300, "decay": "constant"}), f"{self.folder}/first")
-        found, moments, data = command.read_checkpoint(f"{run}/checkpoints/step-00000001", self.model)
+        found, moments, data = command.read_checkpoint(
+            f"{run}/checkpoints/step-00000001", self.model)
         for name, value in weights.items():
             self.close_to_initial(name, found[name], value)
         batch = self.rows(data["train_hash"], ROWS_A_STEP)
@@ -125,10 +132,11 @@ class Case:
             self.check_oracle(batch, loss, truth)
         step = command.lines(f"{run}/metrics.jsonl")[0]
         assert step["tokens"] == (batch[1] != oracle.NO_TARGET).sum()
-        self.bounds.check("first loss", worst([step["loss"]], [loss.item()]), 1e-9 if self.exact else 1e-6)
+        bound = 1e-9 if self.exact else 1e-6
+        self.bounds.check("first loss", worst([step["loss"]], [loss.item()]), bound)
         self.bounds.check("every gradient", max(
-            distance(moments[name] / (1 - BETAS[0]), truth[name], truth[name]) for name in truth),
-            1e-9 if self.exact else 1e-6)
+            distance(moments[name] / (1 - BETAS[0]), truth[name], truth[name])
+            for name in truth), bound)
 
     def close_to_initial(self, name, found, value):
         # The last bit of a logarithm may differ between C's library and Python's.
@@ -139,22 +147,25 @@ class Case:
         weights = {name: value.detach().clone().requires_grad_() for name, value in
                    self.model.named_parameters()}
         plain = oracle.plain_loss(weights, self.model.config, batch)
-        self.bounds.check("oracle: loss against the formula", worst([loss.item()], [plain.item()]), 1e-13)
+        self.bounds.check("oracle: loss against the formula",
+                          worst([loss.item()], [plain.item()]), 1e-13)
         self.bounds.check("oracle: gradients against the formula", max(
-            distance(truth[name], value, value) for name, value in gradients(plain, weights).items()), 1e-12)
+            distance(truth[name], value, value)
+            for name, value in gradients(plain, weights).items()), 1e-12)
 
     def training(self, weights):
         run = command.run(self.ptrain, self.recipe(), f"{self.folder}/training")
         steps = command.lines(f"{run}/metrics.jsonl")
         found, _, data = command.read_checkpoint(f"{run}/checkpoints/step-{STEPS:08}", self.model)
-        tokens, targets, positions, visible = self.rows(data["train_hash"], STEPS * ROWS_A_STEP)
-        batches = list(zip(*(part.split(ROWS_A_STEP) for part in (tokens, targets, positions, visible))))
+        rows = self.rows(data["train_hash"], STEPS * ROWS_A_STEP)
+        batches = list(zip(*(part.split(ROWS_A_STEP) for part in rows)))
         rates = [oracle.rate_of(step, PEAK, WARMUP, STEPS, FINAL) for step in range(1, STEPS + 1)]
         losses, norms = oracle.train(self.model, batches, rates, BETAS, WEIGHT_DECAY, CLIP)
         bound = 1e-9 if self.exact else 1e-5
-        self.bounds.check("learning rates", worst([s["learning_rate"] for s in steps], rates), 1e-14)
-        self.bounds.check(f"losses of {STEPS} steps", worst([s["loss"] for s in steps], losses), bound)
-        self.bounds.check("gradient norms", worst([s["grad_norm"] for s in steps], norms), 10 * bound)
+        for what, truth, limit in (("learning_rate", rates, 1e-14), ("loss", losses, bound),
+                                   ("grad_norm", norms, 10 * bound)):
+            self.bounds.check(f"{what} of {STEPS} steps",
+                              worst([step[what] for step in steps], truth), limit)
         assert min(norms) > CLIP, "every step is clipped"
         self.parameters(weights, found)
         self.validation(run, data["validation_hash"], found)
@@ -167,16 +178,16 @@ class Case:
                 1e-6 * PEAK * STEPS)
         else:
             self.bounds.check("final parameters, of the distance travelled", max(
-                distance(found[name], value, value - start[name]) for name, value in truth.items()), 1e-3)
+                distance(found[name], value, value - start[name])
+                for name, value in truth.items()), 1e-3)
 
     def validation(self, run, index, found):
         """With ptrain's own final weights: this is about rows and loss alone."""
         oracle.set_weights(self.model, found)
-        tokens, targets, positions, visible = (
-            part[:VALIDATION_ROWS] for part in self.rows(index, 0))
+        batch = [part[:VALIDATION_ROWS] for part in self.rows(index, 0)]
+        targets = batch[1]
         with torch.no_grad():
-            loss = oracle.mean_loss(
-                oracle.logits_of(self.model, (tokens, targets, positions, visible)), targets)
+            loss = oracle.mean_loss(oracle.logits_of(self.model, batch), targets)
         event = command.last_validation(run)
         assert event["tokens"] == (targets != oracle.NO_TARGET).sum()
         self.bounds.check("validation loss", worst([event["loss"]], [loss.item()]),
