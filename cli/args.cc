@@ -49,9 +49,33 @@ void add_run(CLI::App& app, Command& chosen) {
 
 void add_resume(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<ResumeArguments>();
-  auto* sub = add(app, chosen, "resume", "Continue a run from its newest checkpoint", &cmd_resume,
-                  args);
-  sub->add_option("run", args->run, "Run directory")->required();
+  auto* sub = add(app, chosen, "resume",
+                  "Continue a run, or begin one from a checkpoint of anyone", &cmd_resume, args);
+  sub->add_option("from", args->from,
+                  "Run directory: it goes on from its newest checkpoint by its own recipe.yaml. "
+                  "With --recipe: a checkpoint (DCP folder) from which a new run begins")
+      ->required();
+  add_overrides(sub, args->overrides);
+  auto* recipe = sub->add_option("--recipe", args->recipe, "Recipe file (YAML) of the new run");
+  sub->add_option("--directory", args->directory, "Of the new run (default: runs/NAME/TIME)")
+      ->needs(recipe);
+  sub->add_flag("--allow-changes", args->allow_changes,
+                "Go on with what differs from before, and begin anew with what is missing");
+}
+
+void add_data(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<DataArguments>();
+  auto* sub = add(app, chosen, "data", "Show the texts of a recipe and how well they pack",
+                  &cmd_data, args);
+  auto* recipe = sub->add_option("recipe", args->recipe, "Recipe file (YAML)");
+  add_overrides(sub, args->overrides);
+  auto* lengths = sub->add_option("--lengths", args->lengths,
+                                  "In place of a recipe: a file with one document length a line");
+  sub->add_option("--capacity", args->capacity, "Tokens of a row")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->needs(lengths);
+  lengths->excludes(recipe);
+  sub->add_flag("--json", args->json, "Print as JSON");
 }
 
 void add_worker(CLI::App& app, Command& chosen) {
@@ -116,3 +140,4 @@ Parsed parse(int argc, const char* const* argv) {
 }
 
 }  // namespace ptrain::cli
+  add_data(app, parsed.command);

@@ -28,7 +28,19 @@ struct RunArguments {
 };
 
 struct ResumeArguments {
-  std::string run;                  // run directory
+  std::string from;                 // run directory; with a recipe: any DCP folder
+  std::string recipe;               // file
+  std::string directory;            // of the new run; empty: runs/NAME/TIME
+  bool allow_changes = false;
+  std::vector<std::string> overrides;
+};
+
+struct DataArguments {
+  std::string recipe;               // file; or:
+  std::string lengths;              // file with the tokens of a document a line
+  std::int64_t capacity = 0;        // lengths: tokens of a row
+  bool json = false;
+  std::vector<std::string> overrides;
 };
 
 struct WorkerArguments {
@@ -48,6 +60,7 @@ Result<ExitCode> cmd_plan(const PlanArguments& arguments);
 Result<ExitCode> cmd_run(const RunArguments& arguments);
 Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
+Result<ExitCode> cmd_data(const DataArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);
 Result<ExitCode> cmd_list(const InspectArguments& arguments);

@@ -19,6 +19,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
 #include "engine/probe/probe.h"
+#include "engine/data/index.h"
 #include "engine/train/trainer.h"
 
 namespace ptrain {
@@ -56,6 +57,27 @@ train::Outcome run_request(const run::Request& request, comm::Communicator& worl
                            control::ControlClient& control) {
   switch (request.mode) {
     case run::Mode::kTrain:
+nlohmann::json side_of(const std::string& index, std::int64_t documents, std::int64_t tokens) {
+  return {{"index", index}, {"documents", documents}, {"tokens", tokens}};
+}
+
+// Builds what is missing of the token index; needs no other rank.
+train::Outcome run_data(const run::Request& request) {
+  const run::Plan plan = read_plan(run::Directory{request.run_directory}.plan());
+  const auto files = data::prepare_index(plan.recipe.data, plan.recipe_folder);
+  nlohmann::json result{{"skipped_files", files.skipped_files}};
+  result["train"] = side_of(files.train, files.train_documents, files.train_tokens);
+  if (!files.validation.empty())
+    result["validation"] =
+        side_of(files.validation, files.validation_documents, files.validation_tokens);
+  std::ofstream file(request.output);
+  file << result.dump() << '\n';
+  if (!file.flush())
+    throw EngineError(ExitCode::kEnvironment, "cannot write " + request.output,
+                      "its folder must be writable");
+  return {};
+}
+
       return run_training(request, world, control);
     case run::Mode::kProbe:
       return run_probe(request, world);
@@ -118,3 +140,6 @@ extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const c
   }
   return run_rank(*request);
 }
+  fault::point("start.entry");
+  if (request->mode == run::Mode::kData)
+    return static_cast<int>(guarded([&] { return run_data(*request); }).code);

@@ -11,7 +11,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/data/file.h"
-#include "engine/data/index_format.h"
+#include "core/data/index_format.h"
 
 namespace ptrain::data {
 namespace {

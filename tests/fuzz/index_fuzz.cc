@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/hash.h"
-#include "engine/data/index_format.h"
+#include "core/data/index_format.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "engine/data/index_format.h"
+#include "core/data/index_format.h"
 
 #include <gtest/gtest.h>
 
