@@ -49,18 +49,9 @@ void add_run(CLI::App& app, Command& chosen) {
 
 void add_resume(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<ResumeArguments>();
-  auto* sub = add(app, chosen, "resume",
-                  "Continue a run, or begin one from a checkpoint of anyone", &cmd_resume, args);
-  sub->add_option("from", args->from,
-                  "Run directory: it goes on from its newest checkpoint by its own recipe.yaml. "
-                  "With --recipe: a checkpoint (DCP folder) from which a new run begins")
-      ->required();
-  add_overrides(sub, args->overrides);
-  auto* recipe = sub->add_option("--recipe", args->recipe, "Recipe file (YAML) of the new run");
-  sub->add_option("--directory", args->directory, "Of the new run (default: runs/NAME/TIME)")
-      ->needs(recipe);
-  sub->add_flag("--allow-changes", args->allow_changes,
-                "Go on with what differs from before, and begin anew with what is missing");
+  auto* sub = add(app, chosen, "resume", "Continue a run from its newest checkpoint", &cmd_resume,
+                  args);
+  sub->add_option("run", args->run, "Run directory")->required();
 }
 
 void add_data(CLI::App& app, Command& chosen) {
@@ -126,6 +117,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_run(app, parsed.command);
   add_resume(app, parsed.command);
   add_inspections(app, parsed.command);
+  add_data(app, parsed.command);
   add_worker(app, parsed.command);
   try {
     app.parse(argc, argv);
@@ -140,4 +132,3 @@ Parsed parse(int argc, const char* const* argv) {
 }
 
 }  // namespace ptrain::cli
-  add_data(app, parsed.command);

@@ -28,11 +28,7 @@ struct RunArguments {
 };
 
 struct ResumeArguments {
-  std::string from;                 // run directory; with a recipe: any DCP folder
-  std::string recipe;               // file
-  std::string directory;            // of the new run; empty: runs/NAME/TIME
-  bool allow_changes = false;
-  std::vector<std::string> overrides;
+  std::string run;                  // run directory
 };
 
 struct DataArguments {
@@ -59,8 +55,8 @@ struct InspectArguments {
 Result<ExitCode> cmd_plan(const PlanArguments& arguments);
 Result<ExitCode> cmd_run(const RunArguments& arguments);
 Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
-Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_data(const DataArguments& arguments);
+Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);
 Result<ExitCode> cmd_list(const InspectArguments& arguments);
