@@ -153,4 +153,21 @@ std::vector<Copy> overlap(const Sizes& shape, const Run& run, const Sizes& offse
   return copies;
 }
 
+std::vector<Piece> pieces_of_run(const Sizes& shape, const Run& run, std::int64_t head_rows) {
+  if (head_rows == 0) return {{run, 0}};
+  const std::int64_t row = volume({shape.begin() + 1, shape.end()});
+  const std::int64_t half = head_rows / 2;
+  std::vector<Piece> pieces;
+  for (std::int64_t at = run.begin; at < run.end;) {
+    const std::int64_t head = at / row / head_rows;
+    const std::int64_t in_head = at / row % head_rows;
+    const std::int64_t stored_row = head * head_rows + 2 * (in_head % half) + in_head / half;
+    const std::int64_t end = std::min(run.end, (at / row + 1) * row);
+    const std::int64_t begin = stored_row * row + at % row;
+    pieces.push_back({{begin, begin + end - at}, at - run.begin});
+    at = end;
+  }
+  return pieces;
+}
+
 }  // namespace ptrain::dcp

@@ -34,8 +34,25 @@ struct Copy {
 
 // What the run [begin, end) of a tensor of this shape takes from the stored chunk at `offsets`, in
 // flat order.
-struct Run { std::int64_t begin = 0; std::int64_t end = 0; };
+struct Run {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const Run&) const = default;
+};
 std::vector<Copy> overlap(const Sizes& shape, const Run& run, const Sizes& offsets,
                           const StoredTensor& stored);
+
+// A part of a run that lies in one piece in the stored tensor too: its elements there, and the
+// place of the first in the run.
+struct Piece {
+  Run stored;
+  std::int64_t target = 0;
+  bool operator==(const Piece&) const = default;
+};
+
+// The run [begin, end) of a tensor as wanted, where the stored tensor has other rows in its place:
+// of every `head_rows` rows (an even number), wanted row r of the first half is stored as row 2r
+// and row r of the second as row 2r + 1. 0: the rows are the same, and so is the one piece.
+std::vector<Piece> pieces_of_run(const Sizes& shape, const Run& run, std::int64_t head_rows);
 
 }  // namespace ptrain::dcp

@@ -37,4 +37,7 @@ std::vector<std::byte> write_tensor(const std::string& dtype,
 Result<nlohmann::json> read_value(std::span<const std::byte> pickle);
 std::vector<std::byte> write_value(const nlohmann::json& value);
 
+// A whole item in memory: its plain value, or the number in a tensor of one element.
+Result<nlohmann::json> read_small_item(std::span<const std::byte> item);
+
 }  // namespace ptrain::dcp

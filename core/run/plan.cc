@@ -52,6 +52,22 @@ json json_of(const ShapePlan& shape) {
           {"predicted", json_of(shape.predicted)}, {"rejected", std::move(rejected)}};
 }
 
+json json_of(const Origin& origin) {
+  return {{"checkpoint", origin.checkpoint}, {"step", origin.step}, {"tokens", origin.tokens},
+          {"optimizer", origin.optimizer}, {"data", origin.data}};
+}
+
+Result<Origin> read_origin(const json& object) {
+  Origin origin;
+  FieldReader reader(object, "plan: origin");
+  reader.get("checkpoint", origin.checkpoint).get("step", origin.step);
+  reader.get("tokens", origin.tokens).get("optimizer", origin.optimizer);
+  reader.get("data", origin.data);
+  if (origin.step < 0 || origin.tokens < 0) reader.refuse("step or tokens is below 0");
+  PTRAIN_CHECK(reader.status());
+  return origin;
+}
+
 Result<RankPlace> read_place(const json& object) {
   RankPlace place;
   FieldReader reader(object, "plan: ranks");
@@ -154,10 +170,12 @@ json to_json(const Plan& plan) {
   json ranks = json::array(), shapes = json::array();
   for (const auto& place : plan.ranks) ranks.push_back(json_of(place));
   for (const auto& shape : plan.shapes) shapes.push_back(json_of(shape));
-  return {{"version", plan.version}, {"build", plan.build}, {"recipe_hash", plan.recipe_hash},
+  json out = {{"version", plan.version}, {"build", plan.build}, {"recipe_hash", plan.recipe_hash},
           {"recipe", recipe::to_json(plan.recipe)}, {"recipe_folder", plan.recipe_folder},
           {"cluster", plan.cluster}, {"peak_flops_per_rank", number(plan.peak_flops_per_rank)},
           {"ranks", std::move(ranks)}, {"shapes", std::move(shapes)}};
+  if (!plan.origin.checkpoint.empty()) out["origin"] = json_of(plan.origin);
+  return out;
 }
 
 Result<Plan> plan_from_json(const json& object) {
@@ -175,6 +193,9 @@ Result<Plan> plan_from_json(const json& object) {
   PTRAIN_CHECK(reader.status());
   PTRAIN_TRY(plan.recipe, recipe::from_json(recipe));
   PTRAIN_CHECK(read_lists(ranks, shapes, plan));
+  if (object.contains("origin")) {
+    PTRAIN_TRY(plan.origin, read_origin(object["origin"]));
+  }
   return plan;
 }
 

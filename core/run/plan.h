@@ -56,6 +56,16 @@ struct ShapePlan {
   bool operator==(const ShapePlan&) const = default;
 };
 
+// The checkpoint, of another run or program, that a run goes on from.
+struct Origin {
+  std::string checkpoint;    // folder; empty: the run begins from initial values
+  std::int64_t step = 0;     // finished there
+  std::int64_t tokens = 0;   // target tokens trained on there
+  bool optimizer = false;    // its optimizer state is taken over
+  bool data = false;         // its place in the data is taken over
+  bool operator==(const Origin&) const = default;
+};
+
 // plan.json: all that a run needs, and what it was predicted to do. Programs are compiled from it
 // again.
 struct Plan {
@@ -68,6 +78,7 @@ struct Plan {
   double peak_flops_per_rank = 0;  // of one rank's threads, for MFU
   std::vector<RankPlace> ranks;
   std::vector<ShapePlan> shapes;
+  Origin origin;
   bool operator==(const Plan&) const = default;
 };
 

@@ -33,7 +33,6 @@ std::string to_json_text(const Request& request) {
                     {"shape", request.shape},
                     {"control_host", request.control_host},
                     {"control_port", request.control_port},
-                    {"resume_from", request.resume_from},
                     {"output", request.output}});
 }
 
@@ -45,7 +44,7 @@ Result<Request> request_from_json_text(std::string_view text) {
   reader.get("mode", mode).get("run_directory", request.run_directory);
   reader.get("attempt", request.attempt).get("shape", request.shape);
   reader.get("control_host", request.control_host).get("control_port", request.control_port);
-  reader.get("resume_from", request.resume_from).get("output", request.output);
+  reader.get("output", request.output);
   PTRAIN_CHECK(reader.status());
   PTRAIN_TRY(request.mode, mode_from(mode));
   return request;

@@ -42,6 +42,16 @@ TEST(Plan, ComesBackFromJson) {
   EXPECT_EQ(*read, example());
 }
 
+TEST(Plan, KeepsWhereItGoesOnFrom) {
+  Plan plan = example();
+  plan.origin = {"/a/step-7", 7, 1000, true, false};
+  EXPECT_EQ(plan_from_text(to_text(plan)), plan);
+  auto json = to_json(plan);
+  json["origin"]["step"] = -1;
+  EXPECT_FALSE(plan_from_json(json));
+  EXPECT_FALSE(to_json(example()).contains("origin"));
+}
+
 TEST(Plan, ComesBackFromText) {
   EXPECT_EQ(plan_from_text(to_text(example())), example());
   EXPECT_FALSE(plan_from_text("{"));

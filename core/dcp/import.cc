@@ -1,0 +1,212 @@
+#include "core/dcp/import.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/model/names.h"
+
+namespace ptrain::dcp {
+
+namespace {
+
+constexpr std::size_t kMostShown = 20;
+
+// A list for people, cut where it gets long.
+std::string listed(const std::vector<std::string>& lines) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostShown); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMostShown) text += fmt::format("\n  and {} more", lines.size() - kMostShown);
+  return text;
+}
+
+// One way of naming all parameters.
+struct Naming {
+  std::string prefix;
+  bool torchtitan = false;
+
+  std::vector<std::string> names_of(const std::string& name) const {
+    if (torchtitan) return model::torchtitan_names(name);
+    return {name};
+  }
+  std::string text() const {
+    return fmt::format("{} names {}", torchtitan ? "torchtitan" : "Hugging Face",
+                       prefix.empty() ? "without a prefix" : fmt::format("behind '{}'", prefix));
+  }
+};
+
+std::vector<Naming> namings() {
+  std::vector<Naming> all;
+  for (const bool torchtitan : {false, true})
+    for (const char* prefix : {"model.", "module.", ""}) all.push_back({prefix, torchtitan});
+  return all;
+}
+
+// How a naming fits: names found, in the order of the parameters, and names that are not there.
+struct Fit {
+  Naming naming;
+  std::vector<std::string> found;    // without the prefix
+  std::vector<std::string> missing;  // with it
+};
+
+Fit fit(const Metadata& metadata, const model::Architecture& architecture, Naming naming) {
+  Fit result{std::move(naming), {}, {}};
+  const std::string& prefix = result.naming.prefix;
+  for (const auto& parameter : architecture.parameters) {
+    const auto names = result.naming.names_of(parameter.name);
+    const auto there = [&](const std::string& name) {
+      return metadata.tensors.contains(prefix + name);
+    };
+    const auto name = std::find_if(names.begin(), names.end(), there);
+    if (name != names.end())
+      result.found.push_back(*name);
+    else if (!names.empty())
+      result.missing.push_back(prefix + names.front());
+    else
+      result.missing.push_back(parameter.name);
+  }
+  return result;
+}
+
+tl::unexpected<Error> no_naming(const Metadata& metadata, const Fit& nearest) {
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : metadata.tensors)
+    if (!key.starts_with("optim")) keys.push_back(key);
+  return fail(ExitCode::kUnusable,
+              fmt::format("the checkpoint lacks parameters of the model; nearest are {}, of which "
+                          "{} are missing:{}\nit has:{}",
+                          nearest.naming.text(), nearest.missing.size(), listed(nearest.missing),
+                          listed(keys)),
+              "parameters are looked for by Hugging Face and torchtitan names, behind 'model.', "
+              "'module.' or nothing; use the model section that the checkpoint was made with");
+}
+
+Result<Fit> choose_naming(const Metadata& metadata, const model::Architecture& architecture) {
+  std::vector<Fit> fits;
+  for (Naming& naming : namings()) fits.push_back(fit(metadata, architecture, std::move(naming)));
+  std::stable_sort(fits.begin(), fits.end(),
+                   [](const Fit& a, const Fit& b) { return a.missing.size() < b.missing.size(); });
+  if (!fits[0].missing.empty()) return no_naming(metadata, fits[0]);
+  if (fits[1].missing.empty())
+    return fail(ExitCode::kUnusable,
+                fmt::format("the checkpoint has two models: {}, and {}", fits[0].naming.text(),
+                            fits[1].naming.text()),
+                "give a checkpoint with one of them");
+  return std::move(fits[0]);
+}
+
+// Where optimizer state may lie: behind either prefix, by the names with the model's prefix or
+// without.
+std::vector<std::string> state_prefixes(const Naming& naming) {
+  std::vector<std::string> all;
+  for (const char* root : {"optim.state.", "optimizer.state."}) {
+    all.push_back(root);
+    if (!naming.prefix.empty()) all.push_back(root + naming.prefix);
+  }
+  return all;
+}
+
+// The moments that lie behind one prefix, and those that are not there.
+std::pair<std::size_t, std::vector<std::string>> count_moments(const Metadata& metadata,
+                                                               const Fit& fit,
+                                                               const std::string& prefix) {
+  std::pair<std::size_t, std::vector<std::string>> result;
+  for (const std::string& name : fit.found)
+    for (const char* moment : {".exp_avg", ".exp_avg_sq"}) {
+      const std::string key = prefix + name + moment;
+      if (metadata.tensors.contains(key))
+        ++result.first;
+      else
+        result.second.push_back(key);
+    }
+  return result;
+}
+
+// The prefix behind which the state of all parameters lies; empty: there is none at all.
+Result<std::string> find_state(const Metadata& metadata, const Fit& fit) {
+  std::string chosen;
+  for (const std::string& prefix : state_prefixes(fit.naming)) {
+    const auto [found, missing] = count_moments(metadata, fit, prefix);
+    if (found == 0) continue;
+    if (!missing.empty())
+      return fail(ExitCode::kUnusable,
+                  fmt::format("the checkpoint has optimizer state of some parameters only; missing "
+                              "are:{}",
+                              listed(missing)),
+                  "use an undamaged checkpoint, or one without optimizer state");
+    if (!chosen.empty())
+      return fail(ExitCode::kUnusable,
+                  fmt::format("the checkpoint has optimizer state twice: behind '{}' and '{}'",
+                              chosen, prefix),
+                  "give a checkpoint with one of them");
+    chosen = prefix;
+  }
+  return chosen;
+}
+
+std::vector<std::string> tensor_keys(const ParameterSource& source) {
+  if (source.state.empty()) return {source.key};
+  return {source.key, source.state + ".exp_avg", source.state + ".exp_avg_sq"};
+}
+
+Status check_shapes(const Metadata& metadata, const model::Architecture& architecture,
+                    const Import& import) {
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < import.parameters.size(); ++i)
+    for (const std::string& key : tensor_keys(import.parameters[i])) {
+      const auto& stored = metadata.tensors.at(key).shape;
+      const auto& wanted = architecture.parameters[i].shape;
+      if (stored != wanted)
+        wrong.push_back(fmt::format("'{}' has the shape [{}] instead of [{}]", key,
+                                    fmt::join(stored, ", "), fmt::join(wanted, ", ")));
+    }
+  if (wrong.empty()) return {};
+  return fail(ExitCode::kUnusable, "the checkpoint is of another model:" + listed(wrong),
+              "use the model section that the checkpoint was made with");
+}
+
+std::vector<std::string> unread_tensors(const Metadata& metadata, const Import& import) {
+  std::set<std::string> read;
+  for (const ParameterSource& source : import.parameters) {
+    for (std::string& key : tensor_keys(source)) read.insert(std::move(key));
+    if (!source.state.empty()) read.insert(source.state + ".step");
+  }
+  std::vector<std::string> unread;
+  for (const auto& [key, entry] : metadata.tensors)
+    if (!read.contains(key) && !key.starts_with("train")) unread.push_back(key);
+  return unread;
+}
+
+}  // namespace
+
+Result<Import> find_parameters(const Metadata& metadata, const model::Architecture& architecture) {
+  PTRAIN_TRY(const Fit fit, choose_naming(metadata, architecture));
+  PTRAIN_TRY(const std::string state, find_state(metadata, fit));
+  Import import;
+  import.naming = fit.naming.text();
+  import.has_moments = !state.empty();
+  for (std::size_t i = 0; i < fit.found.size(); ++i) {
+    ParameterSource source{fit.naming.prefix + fit.found[i], "", 0};
+    if (import.has_moments) source.state = state + fit.found[i];
+    if (fit.naming.torchtitan)
+      source.head_rows =
+          model::rotary_head_rows(architecture.parameters[i].name, architecture.config);
+    import.parameters.push_back(std::move(source));
+  }
+  PTRAIN_CHECK(check_shapes(metadata, architecture, import));
+  import.unread = unread_tensors(metadata, import);
+  return import;
+}
+
+std::optional<std::string> step_key(const Metadata& metadata, const Import& import) {
+  std::vector<std::string> keys{"train.step", "train_state.step"};
+  if (import.has_moments) keys.push_back(import.parameters.front().state + ".step");
+  for (std::string& key : keys)
+    if (metadata.values.contains(key) || metadata.tensors.contains(key)) return std::move(key);
+  return std::nullopt;
+}
+
+}  // namespace ptrain::dcp
