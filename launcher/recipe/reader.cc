@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/base/hash.h"
+#include "core/recipe/json.h"
 #include "core/recipe/read.h"
 #include "launcher/base/file.h"
 #include "launcher/recipe/check.h"
@@ -105,6 +107,19 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
   if (root.kind == Kind::kMapping) add_breaches(root, reading.recipe, violations);
   if (!violations.empty()) return tl::unexpected(report("the recipe", std::move(violations)));
   return resolve(std::move(reading.recipe));
+}
+
+Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides) {
+  nlohmann::json fields = to_json(recipe);  // JSON is YAML
+  fields["model"].erase("file");            // its fields are there already
+  for (auto& shape : fields["shapes"]) shape.erase("tokens");
+  const FindModel no_file = [](const std::string&) -> Result<NamedText> {
+    return fail(ExitCode::kUsage, "the model of a run is settled; override its fields");
+  };
+  PTRAIN_TRY(Recipe changed,
+             read_recipe_text({"the run's recipe", fields.dump(1)}, overrides, no_file));
+  changed.model.file = recipe.model.file;
+  return changed;
 }
 
 Result<LoadedRecipe> read_recipe(const std::string& path,

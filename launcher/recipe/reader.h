@@ -37,4 +37,7 @@ Result<LoadedRecipe> read_recipe(const std::string& path,
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
                                 const FindModel& find_model);
 
+// A resolved recipe with overrides, checked and resolved again.
+Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides);
+
 }  // namespace ptrain::recipe

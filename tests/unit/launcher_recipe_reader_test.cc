@@ -206,6 +206,24 @@ TEST(ReadRecipe, ReportsAllOfAModelFileThatIsNowhere) {
       << missing.error().message;
 }
 
+TEST(OverrideRecipe, ChangesAResolvedRecipe) {
+  const auto quickstart = read_recipe(quickstart_path(), {});
+  ASSERT_TRUE(quickstart) << quickstart.error().message;
+  const Recipe& before = quickstart->recipe;
+  const auto same = override_recipe(before, {});
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(*same, before);
+  const auto changed =
+      override_recipe(before, {"shapes.1.steps=7", "parallel.dp=2", "parallel.shard=1"});
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(changed->shapes[1].steps, 7);
+  EXPECT_EQ(changed->shapes[1].tokens, 7 * before.shapes[1].global_batch_tokens);
+  EXPECT_EQ(changed->parallel.dp, 2);
+  EXPECT_FALSE(changed->parallel.automatic);
+  EXPECT_NE(message_of(override_recipe(before, {"optimizer.epps=1"})).find("did you mean"),
+            std::string::npos);
+}
+
 TEST(ReadRecipe, NamesAFileThatIsNotThere) {
   const auto missing = read_recipe("/nowhere/recipe.yaml", {});
   ASSERT_FALSE(missing);

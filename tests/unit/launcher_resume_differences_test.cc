@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/recipe/json.h"
+#include "launcher/resume/differences.h"
+
+namespace ptrain::resume {
+namespace {
+
+recipe::Recipe base() {
+  recipe::Recipe recipe;
+  recipe.name = "a";
+  recipe.model.hidden_size = 64;
+  recipe.shapes.resize(1);
+  recipe.shapes[0].name = "short";
+  recipe.shapes[0].steps = 10;
+  recipe.data.train.push_back({"a.txt"});
+  return recipe;
+}
+
+std::vector<Difference> between(const recipe::Recipe& before, const recipe::Recipe& now) {
+  return differences(recipe::to_json(before), recipe::to_json(now));
+}
+
+TEST(Differences, EqualRecipesHaveNone) {
+  recipe::Recipe now = base();
+  EXPECT_TRUE(between(base(), now).empty());
+  now.model.file = "other-name-same-fields.yaml";
+  EXPECT_TRUE(between(base(), now).empty());
+}
+
+TEST(Differences, PlacesToRunAreFree) {
+  recipe::Recipe now = base();
+  now.parallel.automatic = false;
+  now.parallel.dp = 2;
+  now.cluster.ranks_per_node = 3;
+  now.log.every_steps = 7;
+  now.shapes[0].parallel = now.parallel;
+  const auto found = between(base(), now);
+  EXPECT_GE(found.size(), 4);
+  for (const auto& one : found) EXPECT_EQ(one.change, Change::kFree) << one.field;
+  EXPECT_TRUE(permit(found, false));
+}
+
+TEST(Differences, OthersNeedAllowing) {
+  recipe::Recipe now = base();
+  now.shapes[0].steps = 20;
+  now.optimizer.eps = 1e-6;
+  now.data.train.push_back({"b.txt"});
+  const auto found = between(base(), now);
+  ASSERT_EQ(found.size(), 3);
+  EXPECT_EQ(to_string(found[0]), "data.train.1.path: none -> b.txt");
+  EXPECT_EQ(to_string(found[1]), "optimizer.eps: 1e-08 -> 1e-06");
+  EXPECT_EQ(to_string(found[2]), "shapes.0.steps: 10 -> 20");
+  const Status refused = permit(found, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::kUsage);
+  for (const auto& one : found)
+    EXPECT_NE(refused.error().message.find(to_string(one)), std::string::npos);
+  EXPECT_TRUE(permit(found, true));
+}
+
+TEST(Differences, ModelTokenizerAndOptimizerKindMayNotChange) {
+  recipe::Recipe now = base();
+  now.model.hidden_size = 128;
+  now.model.rope_theta = 5e5;
+  now.data.tokenizer = "words";
+  now.optimizer.kind = "other";
+  const Status refused = permit(between(base(), now), true);
+  ASSERT_FALSE(refused);
+  for (const char* part : {"model.hidden_size: 64 -> 128", "model.rope_theta: 10000.0 -> 500000.0",
+                           "data.tokenizer: byte -> words", "optimizer.kind: adamw -> other"})
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+}
+
+}  // namespace
+}  // namespace ptrain::resume
