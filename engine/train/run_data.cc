@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/base/engine_error.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/base/fault.h"
 
 namespace ptrain::train {
 namespace {
@@ -22,6 +22,7 @@ std::string from_first(comm::Communicator& world, const std::function<std::strin
       text = nlohmann::json{static_cast<int>(error->code), error->message, error->hint}.dump();
     }
   }
+  fault::point("start.data.broadcast");
   std::array<std::int64_t, 2> header{error ? 1 : 0, static_cast<std::int64_t>(text.size())};
   world.broadcast(reinterpret_cast<std::byte*>(header.data()), sizeof(header), 0)->wait();
   text.resize(static_cast<std::size_t>(header[1]));
@@ -45,17 +46,13 @@ RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communi
   });
   const auto paths = nlohmann::json::parse(text);
   RunData data;
+  fault::point("start.data.open_train");
   data.train = data::open_index(paths[0].get<std::string>());
+  fault::point("start.data.open_validation");
   if (const auto path = paths[1].get<std::string>(); !path.empty())
     data.validation = data::open_index(path);
   data.sources_changed = paths[2].get<bool>();
   return data;
-}
-
-std::string find_checkpoint(const run::Request& request, const run::Directory& directory,
-                            comm::Communicator& world) {
-  if (!request.resume_from.empty()) return request.resume_from;
-  return from_first(world, [&] { return checkpoint::newest_good(directory.checkpoints()); });
 }
 
 }  // namespace ptrain::train

@@ -3,9 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "core/run/directory.h"
 #include "core/run/plan.h"
-#include "core/run/request.h"
 #include "engine/comm/communicator.h"
 #include "engine/data/index.h"
 #include "engine/train/progress.h"
@@ -22,10 +20,5 @@ struct RunData {
 // where they are missing. Collective over the world: rank 0 builds, the others wait. EngineError
 // (kUnusable): no data, or other data than the checkpoint was trained on.
 RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communicator& world);
-
-// The checkpoint an attempt starts from: the request's, else the newest good one of the run; empty:
-// none. Collective over the world.
-std::string find_checkpoint(const run::Request& request, const run::Directory& directory,
-                            comm::Communicator& world);
 
 }  // namespace ptrain::train

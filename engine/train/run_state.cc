@@ -1,10 +1,14 @@
 #include "engine/train/run_state.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "core/dcp/import.h"
 #include "core/recipe/json.h"
 #include "engine/base/engine_error.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
 
 namespace ptrain::train {
 namespace {
@@ -13,41 +17,72 @@ using checkpoint::Items;
 using checkpoint::TensorItem;
 using checkpoint::ValueItem;
 
-// The step of the moments, a float32 scalar as torch.optim keeps it, beside each parameter.
-void add_run(const RankState& state, state::GroupBuffer& group, const mesh::ShardRun& run,
-             float& optimizer_step, Items& items) {
-  const auto& parameter = state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
-  const std::string moments = "optim.state." + parameter.name;
-  auto add = [&](const std::string& key, const Tensor& view) {
-    items.tensors.push_back({key, view.dtype, parameter.shape, run.begin, run.end, view.data});
-  };
-  add("model." + parameter.name, group.master(run));
-  add(moments + ".exp_avg", group.exp_avg(run));
-  add(moments + ".exp_avg_sq", group.exp_avg_sq(run));
-  if (run.begin == 0)
-    items.tensors.push_back({moments + ".step", DType::kFloat32, {}, 0, 1, &optimizer_step});
+// What ptrain itself calls a parameter and its optimizer state.
+dcp::ParameterSource own_keys(const model::ParameterSpec& parameter) {
+  return {"model." + parameter.name, "optim.state." + parameter.name, 0};
 }
 
-Items tensors_of(const RankState& state, float& optimizer_step) {
+void add_run(const model::ParameterSpec& parameter, const dcp::ParameterSource& keys,
+             state::GroupBuffer& group, const mesh::ShardRun& run, Items& items) {
+  auto add = [&](const std::string& key, const Tensor& view) {
+    items.tensors.push_back(
+        {key, view.dtype, parameter.shape, run.begin, run.end, view.data, keys.head_rows});
+  };
+  add(keys.key, group.master(run));
+  if (keys.state.empty()) return;
+  add(keys.state + ".exp_avg", group.exp_avg(run));
+  add(keys.state + ".exp_avg_sq", group.exp_avg_sq(run));
+}
+
+// `keys_of(i)`: what the checkpoint calls parameter i.
+template <class KeysOf>
+Items tensors_of(const RankState& state, KeysOf keys_of) {
   Items items;
   for (auto& group : state.groups)
-    for (const auto& run : group.runs()) add_run(state, group, run, optimizer_step, items);
+    for (const auto& run : group.runs())
+      add_run(state.architecture.parameters[static_cast<std::size_t>(run.parameter)],
+              keys_of(static_cast<std::size_t>(run.parameter)), group, run, items);
   return items;
+}
+
+// The step of the moments, a float32 scalar beside each parameter as torch.optim keeps it, from
+// the rank that has the parameter's first element.
+void add_optimizer_steps(const RankState& state, float& step, Items& items) {
+  for (auto& group : state.groups)
+    for (const auto& run : group.runs()) {
+      const auto& parameter =
+          state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
+      if (run.begin == 0)
+        items.tensors.push_back(
+            {own_keys(parameter).state + ".step", DType::kFloat32, {}, 0, 1, &step});
+    }
+}
+
+// The settings of torch.optim.AdamW under its names, so that it can load them all.
+void add_group(const std::string& group, const recipe::Optimizer& optimizer, double learning_rate,
+               double weight_decay, Items& items) {
+  const std::vector<std::pair<const char*, nlohmann::json>> settings{
+      {"lr", learning_rate},
+      {"betas", {optimizer.beta1, optimizer.beta2}},
+      {"eps", optimizer.eps},
+      {"weight_decay", weight_decay},
+      {"amsgrad", false},
+      {"maximize", false},
+      {"foreach", nullptr},
+      {"capturable", false},
+      {"differentiable", false},
+      {"fused", nullptr},
+      {"decoupled_weight_decay", true}};
+  for (const auto& [name, value] : settings) items.values.push_back({group + "." + name, value});
 }
 
 void add_values(const RankState& state, const Progress& progress, double learning_rate,
                 Items& items) {
   const recipe::Recipe& recipe = state.plan.recipe;
   const auto& optimizer = recipe.optimizer;
-  for (const auto& parameter : state.architecture.parameters) {
-    const std::string group = "optim.param_groups." + parameter.name;
-    items.values.push_back({group + ".lr", learning_rate});
-    items.values.push_back({group + ".beta1", optimizer.beta1});
-    items.values.push_back({group + ".beta2", optimizer.beta2});
-    items.values.push_back({group + ".eps", optimizer.eps});
-    items.values.push_back(
-        {group + ".weight_decay", parameter.decays ? optimizer.weight_decay : 0.0});
-  }
+  for (const auto& parameter : state.architecture.parameters)
+    add_group("optim.param_groups." + parameter.name, optimizer, learning_rate,
+              parameter.decays ? optimizer.weight_decay : 0.0, items);
   items.values.push_back({"train.step", progress.step});
   items.values.push_back({"train.tokens", progress.tokens_total});
   items.values.push_back(
@@ -91,23 +126,52 @@ Progress progress_from(const std::vector<ValueItem>& values) {
 
 void save_state(const RankState& state, const Progress& progress, double learning_rate,
                 const std::string& folder) {
+  fault::point("save.items");
   auto optimizer_step = static_cast<float>(progress.step);
   // Replicas hold the same shards: the first one writes.
   const bool writes = mesh::coordinates_of(state.layout, state.world.rank()).dp == 0;
-  Items items = writes ? tensors_of(state, optimizer_step) : Items{};
+  Items items;
+  if (writes) {
+    items = tensors_of(
+        state, [&](std::size_t index) { return own_keys(state.architecture.parameters[index]); });
+    add_optimizer_steps(state, optimizer_step, items);
+  }
+  fault::point("save.values");
   add_values(state, progress, learning_rate, items);
   checkpoint::save(folder, items, state.world);
 }
 
-Progress load_state(const RankState& state, const std::string& folder) {
-  float optimizer_step = 0;
-  Items items = tensors_of(state, optimizer_step);
-  items.values = progress_values().values;
-  return progress_from(checkpoint::load(folder, items, state.world));
+Start find_start(const run::Plan& plan, const run::Directory& directory,
+                 comm::Communicator& world) {
+  Start start;
+  auto newest = checkpoint::open_newest(directory.checkpoints(), world);
+  start.source = std::move(newest.source);
+  start.damaged = std::move(newest.damaged);
+  if (start.source) {
+    start.progress = progress_from(start.source->load(progress_values()));
+  } else if (!plan.origin.checkpoint.empty()) {
+    start.is_own = false;
+    start.source.emplace(plan.origin.checkpoint, world);
+    if (plan.origin.data) start.progress = progress_from(start.source->load(progress_values()));
+    start.progress.step = plan.origin.step;
+    start.progress.tokens_total = plan.origin.tokens;
+  }
+  return start;
 }
 
-Progress load_progress(const std::string& folder, comm::Communicator& world) {
-  return progress_from(checkpoint::load(folder, progress_values(), world));
+void load_state(const RankState& state, const Start& start) {
+  const bool wants_moments = start.is_own || state.plan.origin.optimizer;
+  auto import = value_or_throw(dcp::find_parameters(start.source->metadata(), state.architecture));
+  if (wants_moments && !import.has_moments)
+    throw EngineError(ExitCode::kUnusable, start.source->folder() + " has no optimizer state",
+                      "resume from an older checkpoint of the run");
+  if (!wants_moments)
+    for (auto& source : import.parameters) source.state.clear();
+  Items items = tensors_of(state, [&](std::size_t index) { return import.parameters[index]; });
+  if (planted(Bug::kMomentNotRestored))
+    std::erase_if(items.tensors,
+                  [](const TensorItem& item) { return item.key.ends_with(".exp_avg_sq"); });
+  start.source->load(items);
 }
 
 }  // namespace ptrain::train

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
+#include "core/run/directory.h"
 #include "core/run/plan.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/comm/communicator.h"
 #include "engine/state/group_buffer.h"
 #include "engine/train/progress.h"
@@ -25,10 +29,20 @@ struct RankState {
 void save_state(const RankState& state, const Progress& progress, double learning_rate,
                 const std::string& folder);
 
-// Fills parameters and moments; gives back where training stood. Collective over the world.
-Progress load_state(const RankState& state, const std::string& folder);
+// What an attempt starts from.
+struct Start {
+  std::optional<checkpoint::Source> source;  // none: initial values
+  bool is_own = true;                        // the run's own checkpoint, not its plan's origin
+  Progress progress;
+  std::vector<std::string> damaged;  // why each newer checkpoint is passed over
+};
 
-// Only where training stood, before parameters have a place. Collective over the world.
-Progress load_progress(const std::string& folder, comm::Communicator& world);
+// The newest good checkpoint of the run, else the one that its plan goes on from. Collective over
+// the world.
+Start find_start(const run::Plan& plan, const run::Directory& directory, comm::Communicator& world);
+
+// Fills parameters and moments from any DCP checkpoint of the model; moments stay zero where the
+// plan's origin has none. Collective over the world.
+void load_state(const RankState& state, const Start& start);
 
 }  // namespace ptrain::train

@@ -83,7 +83,7 @@ json read(const std::string& folder, comm::Communicator& world) {
   }
   for (const auto& [key, place] : metadata.values) items.values.push_back({key, {}});
   json found = json::object();
-  for (auto& value : checkpoint::load(folder, items, world)) found[value.key] = value.value;
+  for (auto& value : checkpoint::Source(folder, world).load(items)) found[value.key] = value.value;
   for (const auto& [key, values] : floats) found[key] = values;
   for (const auto& [key, values] : integers) found[key] = values;
   return found;

@@ -15,6 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<ValueItem> load(const std::string& folder, const Items& items,
+                            comm::Communicator& world) {
+  return Source(folder, world).load(items);
+}
+
 class Checkpoint : public ::testing::Test {
  protected:
   Checkpoint() {
@@ -50,6 +55,11 @@ class Checkpoint : public ::testing::Test {
   }
   std::string folder_of(int step) const {
     return root + "/step-" + std::string(7, '0') + std::to_string(step);
+  }
+
+  std::string newest(const std::string& checkpoints) {
+    const auto found = open_newest(checkpoints, *world);
+    return found.source ? found.source->folder() : "";
   }
 
   static void flip(const std::string& path, std::int64_t offset) {
@@ -129,13 +139,24 @@ TEST_F(Checkpoint, ALinkOutOfTheFolderIsRefused) {
 }
 
 TEST_F(Checkpoint, NewestGoodSkipsDamage) {
-  EXPECT_EQ(newest_good(root + "/none"), "");
+  EXPECT_EQ(newest(root + "/none"), "");
   for (int step = 1; step <= 3; ++step) save_step(step);
-  EXPECT_EQ(newest_good(root), folder_of(3));
+  EXPECT_EQ(newest(root), folder_of(3));
   flip(folder_of(3) + "/__0_0.distcp", 100);
-  EXPECT_EQ(newest_good(root), folder_of(2));
+  EXPECT_EQ(newest(root), folder_of(2));
   fs::remove(folder_of(2) + "/.metadata");
-  EXPECT_EQ(newest_good(root), folder_of(1));
+  EXPECT_EQ(newest(root), folder_of(1));
+  EXPECT_EQ(open_newest(root, *world).damaged.size(), 2);
+  fs::remove(folder_of(1) + "/__0_0.distcp");
+  try {
+    open_newest(root, *world);
+    ADD_FAILURE() << "a damaged checkpoint was taken";
+  } catch (const EngineError& error) {
+    EXPECT_EQ(error.error().code, ExitCode::kUnusable);
+    for (const char* part : {"step-00000003/__0_0.distcp is damaged", "step-00000002 is not a",
+                             "step-00000001/__0_0.distcp is missing"})
+      EXPECT_NE(error.error().message.find(part), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(Checkpoint, PruneKeepsTheNewestGood) {
@@ -154,7 +175,7 @@ TEST_F(Checkpoint, PruneNeverRemovesTheOnlyGoodOne) {
   for (int step = 1; step <= 4; ++step) save_step(step);
   for (int step = 2; step <= 4; ++step) flip(folder_of(step) + "/__0_0.distcp", 100);
   prune(root, 1);
-  EXPECT_EQ(newest_good(root), folder_of(1));
+  EXPECT_EQ(newest(root), folder_of(1));
 }
 
 TEST_F(Checkpoint, ASecondSaveReplacesTheFirst) {
@@ -187,7 +208,7 @@ TEST_F(Checkpoint, AFullDiskPublishesNothing) {
               "15 cannot write .*__0_0.distcp: File too large \\(400000 bytes needed");
   EXPECT_FALSE(fs::exists(folder_of(2)));
   EXPECT_EQ(std::distance(fs::directory_iterator(root), fs::directory_iterator()), 1);
-  EXPECT_EQ(newest_good(root), folder_of(1));
+  EXPECT_EQ(newest(root), folder_of(1));
 }
 
 }  // namespace

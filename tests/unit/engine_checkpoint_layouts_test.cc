@@ -13,6 +13,11 @@
 namespace ptrain::checkpoint {
 namespace {
 
+std::vector<ValueItem> load(const std::string& folder, const Items& items,
+                            comm::Communicator& world) {
+  return Source(folder, world).load(items);
+}
+
 namespace fs = std::filesystem;
 
 std::string fixture(const std::string& name) {

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "core/mesh/buffer_plan.h"
+#include "engine/base/engine_error.h"
+#include "engine/train/run_state.h"
+#include "tests/support/ranks.h"
+
+namespace ptrain::train {
+namespace {
+
+// The model of tests/fixtures/resume/make.py.
+model::Architecture fixture_model() {
+  recipe::Model config;
+  config.hidden_size = 12;
+  config.intermediate_size = 10;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 3;
+  config.num_key_value_heads = 1;
+  config.head_dim = 4;
+  config.vocab_size = 320;
+  return model::llama(config, DType::kFloat32).value();
+}
+
+std::string fixture(const std::string& name) {
+  return std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/resume/" + name;
+}
+
+using Values = std::map<std::string, std::vector<float>>;
+
+void put(std::vector<float>& whole, const mesh::ShardRun& run, const Tensor& view) {
+  std::memcpy(whole.data() + run.begin, view.data,
+              static_cast<std::size_t>(run.end - run.begin) * sizeof(float));
+}
+
+// All parameters and moments as `ranks` ranks together load them.
+Values loaded(const std::string& folder, int ranks, bool optimizer = true) {
+  const auto architecture = fixture_model();
+  Values values;
+  for (const auto& parameter : architecture.parameters)
+    for (const char* kind : {"", ".exp_avg", ".exp_avg_sq"})
+      values[parameter.name + kind].assign(static_cast<std::size_t>(parameter.num_elements()), -9);
+  run::Plan plan;
+  plan.origin.checkpoint = folder;
+  plan.origin.optimizer = optimizer;
+  mesh::Layout layout;
+  layout.shard = ranks;
+  std::mutex mutex;
+  tests::run_ranks(ranks, [&](comm::Communicator& world) {
+    Arena arena;
+    std::vector<state::GroupBuffer> groups;
+    for (const auto& buffer : mesh::plan_buffers(architecture, ranks))
+      groups.emplace_back(architecture, buffer, state::GroupBuffer::Place{world.rank(), false},
+                          arena);
+    Start start;
+    start.is_own = false;
+    start.source.emplace(folder, world);
+    load_state({architecture, plan, layout, groups, world}, start);
+    const std::lock_guard lock(mutex);
+    for (auto& group : groups)
+      for (const auto& run : group.runs()) {
+        const auto& name = architecture.parameters[static_cast<std::size_t>(run.parameter)].name;
+        put(values[name], run, group.master(run));
+        put(values[name + ".exp_avg"], run, group.exp_avg(run));
+        put(values[name + ".exp_avg_sq"], run, group.exp_avg_sq(run));
+      }
+  });
+  return values;
+}
+
+// The same model, written by stock PyTorch under both namings.
+TEST(RunState, TorchtitansStateIsTransformersStateBitForBit) {
+  const Values expected = loaded(fixture("hf"), 1);
+  for (const auto& [name, values] : expected)
+    EXPECT_NE(values, std::vector<float>(values.size(), values.front())) << name << " is constant";
+  for (const int ranks : {1, 2, 3, 5}) EXPECT_EQ(loaded(fixture("torchtitan"), ranks), expected);
+}
+
+TEST(RunState, MomentsStayZeroWhereTheOriginHasNone) {
+  const Values values = loaded(fixture("torchtitan"), 2, false);
+  for (const auto& [name, found] : values) {
+    if (name.find(".exp_avg") == std::string::npos) continue;
+    EXPECT_EQ(found, std::vector<float>(found.size(), 0)) << name;
+  }
+  EXPECT_EQ(values.at("lm_head.weight"), loaded(fixture("hf"), 1).at("lm_head.weight"));
+}
+
+}  // namespace
+}  // namespace ptrain::train
