@@ -72,14 +72,16 @@ Fit fit(const Metadata& metadata, const model::Architecture& architecture, Namin
 }
 
 tl::unexpected<Error> no_naming(const Metadata& metadata, const Fit& nearest) {
-  std::vector<std::string> keys;
+  std::set<std::string> found;
+  for (const std::string& name : nearest.found) found.insert(nearest.naming.prefix + name);
+  std::vector<std::string> others;
   for (const auto& [key, entry] : metadata.tensors)
-    if (!key.starts_with("optim")) keys.push_back(key);
+    if (!found.contains(key) && !key.starts_with("optim")) others.push_back(key);
   return fail(ExitCode::kUnusable,
               fmt::format("the checkpoint lacks parameters of the model; nearest are {}, of which "
-                          "{} are missing:{}\nit has:{}",
+                          "{} are missing:{}\nbesides these it has:{}",
                           nearest.naming.text(), nearest.missing.size(), listed(nearest.missing),
-                          listed(keys)),
+                          listed(others)),
               "parameters are looked for by Hugging Face and torchtitan names, behind 'model.', "
               "'module.' or nothing; use the model section that the checkpoint was made with");
 }
