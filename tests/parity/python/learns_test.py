@@ -12,7 +12,7 @@ import tempfile
 
 import command
 
-SHORTER = ["shapes.0.steps=260", "shapes.1.steps=40", "checkpoint.every_steps=0",
+SHORTER = ["shapes.0.steps=240", "shapes.1.steps=120", "checkpoint.every_steps=0",
            "validation.every_steps=0", "validation.tokens=32768", "validation.sample_tokens=100"]
 
 
