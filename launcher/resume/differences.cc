@@ -16,7 +16,8 @@ using Fields = std::map<std::string, std::string>;
 // /shapes/0/steps -> shapes.0.steps
 Fields fields_of(const nlohmann::json& recipe) {
   Fields fields;
-  for (const auto& [pointer, value] : recipe.flatten().items()) {
+  const nlohmann::json flat = recipe.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
     std::string path = pointer.substr(std::min<std::size_t>(1, pointer.size()));
     std::replace(path.begin(), path.end(), '/', '.');
     fields[path] = value.is_string() ? value.get<std::string>() : value.dump();

@@ -15,7 +15,8 @@ recipe::Recipe base() {
   recipe.shapes.resize(1);
   recipe.shapes[0].name = "short";
   recipe.shapes[0].steps = 10;
-  recipe.data.train.push_back({"a.txt"});
+  recipe.data.train.resize(1);
+  recipe.data.train[0].path = "a.txt";
   return recipe;
 }
 
@@ -47,10 +48,10 @@ TEST(Differences, OthersNeedAllowing) {
   recipe::Recipe now = base();
   now.shapes[0].steps = 20;
   now.optimizer.eps = 1e-6;
-  now.data.train.push_back({"b.txt"});
+  now.data.train[0].path = "b.txt";
   const auto found = between(base(), now);
   ASSERT_EQ(found.size(), 3);
-  EXPECT_EQ(to_string(found[0]), "data.train.1.path: none -> b.txt");
+  EXPECT_EQ(to_string(found[0]), "data.train.0.path: a.txt -> b.txt");
   EXPECT_EQ(to_string(found[1]), "optimizer.eps: 1e-08 -> 1e-06");
   EXPECT_EQ(to_string(found[2]), "shapes.0.steps: 10 -> 20");
   const Status refused = permit(found, false);
