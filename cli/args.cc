@@ -33,6 +33,7 @@ void add_plan(CLI::App& app, Command& chosen) {
   sub->add_option("--cluster", args->cluster, "Cluster file (default: this machine)");
   sub->add_flag("--explain", args->explain, "Say what ruled out the other layouts");
   sub->add_flag("--json", args->json, "Print the plan as JSON");
+  sub->add_flag("--probe", args->probe, "Measure this machine again, when it is idle");
   sub->add_option("--program", args->program_rank, "Print the program of this rank")
       ->check(CLI::NonNegativeNumber);
 }

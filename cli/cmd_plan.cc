@@ -37,7 +37,8 @@ Result<std::string> programs_text(const run::Plan& plan, int rank) {
 
 Result<ExitCode> cmd_plan(const PlanArguments& arguments) {
   PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, arguments.overrides));
-  PTRAIN_TRY(const plan::Planning planning, make_planning(loaded, arguments.cluster));
+  PTRAIN_TRY(const plan::Planning planning,
+             make_planning(loaded, arguments.cluster, arguments.probe));
   if (arguments.program_rank >= 0) {
     PTRAIN_TRY(const auto text, programs_text(planning.plan, arguments.program_rank));
     print(text);

@@ -15,6 +15,7 @@ struct PlanArguments {
   std::string cluster;              // file; empty: this machine
   bool explain = false;
   bool json = false;
+  bool probe = false;               // measure this machine again
   int program_rank = -1;            // >= 0: print the program of this rank
   std::vector<std::string> overrides;
 };

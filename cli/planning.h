@@ -9,8 +9,9 @@
 namespace ptrain::cli {
 
 // From a recipe to its plan: the cluster (the file given, else the recipe's, else this machine with
-// the figures of a kept or fresh probe), then the search. Used by plan and run.
+// the figures of a kept or fresh probe; `probe_again`: a fresh one in any case), then the search.
+// Used by plan and run.
 Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
-                                     const std::string& cluster_file);
+                                     const std::string& cluster_file, bool probe_again = false);
 
 }  // namespace ptrain::cli

@@ -2,6 +2,20 @@
 
 namespace ptrain::cluster {
 
+void derive_kernel_figures(Figures& figures) {
+  // Seconds of an attention head, times the best rate: what as many FLOPs of a matmul would take.
+  const auto head = [&](double block, double pair, double pair_dim) {
+    return HeadCost{block / figures.matmul_float32, pair / figures.matmul_float32,
+                    pair_dim / figures.matmul_float32};
+  };
+  figures.matmul_shares = {{128, 1, 0.98}, {512, 1, 0.94}, {1024, 0.92, 0.85}};
+  figures.attention = {64, head(5.3e5, 64, 6.8), head(1.5e2, 0.15, 18)};
+  figures.kept_bytes_per_s = {figures.memory_bytes_per_s, figures.memory_bytes_per_s};
+  figures.adamw_parameters_per_s = figures.memory_bytes_per_s / 28;
+  figures.cross_entropy_logits_per_s = figures.memory_bytes_per_s / 16;
+  figures.window = figures.reduce_scatter;
+}
+
 Figures default_figures() {
   Figures figures;
   figures.matmul_float32 = 5e10;
@@ -9,6 +23,7 @@ Figures default_figures() {
   figures.memory_bytes_per_s = 5e9;
   figures.all_gather = {2e-5, 1.5e9};
   figures.reduce_scatter = {2e-5, 1e9};
+  derive_kernel_figures(figures);
   figures.assumed = true;
   figures.source = "assumed: no probe was made on this machine";
   return figures;

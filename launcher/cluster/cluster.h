@@ -23,13 +23,50 @@ struct TransferCost {
   bool operator==(const TransferCost&) const = default;
 };
 
-// What one rank of a full node reaches while all the others are as busy as it is.
+// What products with weights of width x width reach, as a share of the best rate.
+struct WidthShare {
+  std::int64_t width = 0;
+  double forward = 1;
+  double backward = 1;
+  bool operator==(const WidthShare&) const = default;
+};
+
+// Seconds of one attention head over one document, fp32: of a block of queries, of each pair of a
+// query and a key that is multiplied in it, and of each element of the head of such a pair.
+struct HeadCost {
+  double block_s = 0;
+  double pair_s = 0;
+  double pair_dim_s = 0;
+  bool operator==(const HeadCost&) const = default;
+};
+
+struct AttentionCost {
+  std::int64_t block_rows = 64;  // queries of a block; keys up to its last query are multiplied
+  HeadCost forward;
+  HeadCost backward;
+  bool operator==(const AttentionCost&) const = default;
+};
+
+struct PassRate {
+  double forward = 1;
+  double backward = 1;
+  bool operator==(const PassRate&) const = default;
+};
+
+// What one rank of a full node reaches while all the others are as busy as it is. Rates are those
+// of fp32 where nothing else is said; work in fp64 takes as much longer as its matmuls do.
 struct Figures {
-  double matmul_float32 = 0;  // FLOP/s of one thread
+  double matmul_float32 = 0;  // best FLOP/s of one thread
   double matmul_float64 = 0;
+  std::vector<WidthShare> matmul_shares;  // ascending widths, at least one
+  AttentionCost attention;
+  PassRate kept_bytes_per_s;      // norms, rotary, SwiGLU, copies: bytes of the stash they serve
   double memory_bytes_per_s = 0;  // read and written
+  double adamw_parameters_per_s = 0;
+  double cross_entropy_logits_per_s = 0;
   TransferCost all_gather;
   TransferCost reduce_scatter;
+  TransferCost window;  // adding or copying the peers' gradients in a shared window
   bool assumed = true;  // documented defaults: nothing was measured
   std::string source;   // where they come from, for people
 
@@ -46,6 +83,10 @@ struct Cluster {
   TransferCost link;  // between two nodes
   bool operator==(const Cluster&) const = default;
 };
+
+// Sets what follows from matmul_float32, memory_bytes_per_s and reduce_scatter where nobody
+// measured it: with the proportions that this engine has on a virtual server core with AVX-512.
+void derive_kernel_figures(Figures& figures);
 
 // Figures to plan with where no probe was made: a slow core of a server of 2020, shared memory
 // between processes. Good enough to order layouts, not to tell the time.

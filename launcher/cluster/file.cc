@@ -8,8 +8,11 @@
 #include <cmath>
 #include <fstream>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+
+#include "launcher/cluster/figures_json.h"
 
 namespace ptrain::cluster {
 
@@ -17,6 +20,39 @@ namespace {
 
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 constexpr double kMaxNodes = 65536;
+
+// Numbers become numbers, all other scalars texts; a repeated key would be lost, so it is marked.
+nlohmann::json json_of(const YAML::Node& node) {
+  nlohmann::json out;
+  if (node.IsMap()) {
+    out = nlohmann::json::object();
+    for (const auto& entry : node) {
+      const std::string key = entry.first.Scalar();
+      out[out.contains(key) ? key + " (again)" : key] = json_of(entry.second);
+    }
+  } else if (node.IsSequence()) {
+    out = nlohmann::json::array();
+    for (const YAML::Node& entry : node) out.push_back(json_of(entry));
+  } else if (double value = 0; node.IsScalar() && YAML::convert<double>::decode(node, value)) {
+    out = value;
+  } else {
+    out = node.IsScalar() ? node.Scalar() : "";
+  }
+  return out;
+}
+
+// The deepest node on the way of the JSON pointer that `message` begins with.
+YAML::Node node_at(YAML::Node node, const std::string& message) {
+  std::istringstream keys(message.substr(0, message.find(' ')));
+  std::string key;
+  std::getline(keys, key, '/');  // a pointer begins with a slash
+  while (!node.IsScalar() && std::getline(keys, key, '/')) {
+    YAML::Node below = node.IsSequence() ? node[std::stoul(key)] : node[key];
+    if (!below) break;
+    node.reset(below);
+  }
+  return node;
+}
 
 class Reader {
  public:
@@ -121,21 +157,11 @@ class Reader {
   }
 
   Result<Figures> figures(const YAML::Node& node) const {
-    PTRAIN_CHECK(
-        keys(node, "figures",
-             {"matmul_flops_per_s", "memory_bytes_per_s", "all_gather", "reduce_scatter"}));
-    const YAML::Node matmul = node["matmul_flops_per_s"];
-    if (!matmul) return error(node, "field 'matmul_flops_per_s' is missing");
-    PTRAIN_CHECK(keys(matmul, "matmul_flops_per_s", {"float32", "float64"}));
-    Figures figures;
-    PTRAIN_TRY(figures.matmul_float32, positive(matmul, "float32"));
-    PTRAIN_TRY(figures.matmul_float64, positive(matmul, "float64"));
-    PTRAIN_TRY(figures.memory_bytes_per_s, positive(node, "memory_bytes_per_s"));
-    PTRAIN_TRY(figures.all_gather, transfer(node, "all_gather"));
-    PTRAIN_TRY(figures.reduce_scatter, transfer(node, "reduce_scatter"));
-    figures.assumed = false;
-    figures.source = "given by " + path_;
-    return figures;
+    auto figures = figures_from_json(json_of(node));
+    if (!figures)
+      return error(node_at(node, figures.error().message), "figures: " + figures.error().message);
+    figures->source = "given by " + path_;
+    return *figures;
   }
 
   std::string path_;

@@ -1,7 +1,9 @@
 #include "launcher/cluster/probe.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -15,10 +17,29 @@ namespace ptrain::cluster {
 namespace {
 
 constexpr std::size_t kMostBytes = 64 * 1024;
+constexpr int kVersion = 2;
+
+// When the file was written, for people.
+std::string measured_at(const std::string& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  if (error) return "";
+  const auto time = std::chrono::file_clock::to_sys(written);
+  return fmt::format(" at {:%Y-%m-%d %H:%M}",
+                     fmt::localtime(std::chrono::system_clock::to_time_t(
+                         std::chrono::time_point_cast<std::chrono::system_clock::duration>(time))));
+}
 
 Result<Figures> read_figures(const std::string& path) {
   PTRAIN_TRY(const std::string text, read_file(path, kMostBytes));
-  return figures_from_json(nlohmann::json::parse(text, nullptr, false));
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("version", nlohmann::json()) != kVersion)
+    return fail(ExitCode::kEnvironment, fmt::format("{} is no probe of this version", path));
+  json.erase("version");
+  json.erase("num_ranks");
+  PTRAIN_TRY(Figures figures, figures_from_json(json));
+  figures.source = "measured on this machine" + measured_at(path);
+  return figures;
 }
 
 // Measures into a file beside the kept one, so that a broken probe leaves nothing that looks good.
@@ -42,15 +63,16 @@ std::string probe_path(const std::string& cache_folder, const ProbeKey& key) {
   return fmt::format("{}/probe-{}.json", cache_folder, hash128_hex(identity));
 }
 
-Figures probed_figures(const std::string& cache_folder, const ProbeKey& key,
-                       const ProbeRunner& runner, std::vector<std::string>& notes) {
+Figures probed_figures(const ProbeInput& input, std::vector<std::string>& notes) {
+  const auto& [cache_folder, key, runner, again] = input;
   if (cache_folder.empty()) {
     notes.push_back("no probe: neither XDG_CACHE_HOME nor HOME is set");
     return default_figures();
   }
   const std::string path = probe_path(cache_folder, key);
-  const auto kept = read_figures(path);
-  if (kept) return *kept;
+  if (!again) {
+    if (const auto kept = read_figures(path)) return *kept;
+  }
   if (!runner) {
     notes.push_back("no probe of this machine is kept and none can be made here");
     return default_figures();

@@ -41,11 +41,21 @@ std::string rows_hint(const SearchInput& input) {
       input.shape.sequence, input.placement.num_ranks);
 }
 
+// The first choice in which one layout is plainer, in the order of the search.
+std::string plainer_by(const mesh::Layout& first, const mesh::Layout& second) {
+  if (first.recompute != second.recompute) return "it computes nothing again";
+  if (first.shard != second.shard) return "fewer shards";
+  if (first.zero != second.zero) return "a lower zero";
+  if (first.num_micro_batches != second.num_micro_batches) return "fewer micro-batches";
+  return "less gathered ahead";
+}
+
 }  // namespace
 
 std::string name_of(const mesh::Layout& layout) {
   std::string name = mesh::to_string(layout);
-  if (layout.shard > 1 && layout.zero == 3) name += fmt::format(" prefetch{}", layout.prefetch);
+  if (layout.shard > 1 && layout.zero == 3 && !layout.shared_window)
+    name += fmt::format(" prefetch{}", layout.prefetch);
   return name;
 }
 
@@ -66,10 +76,12 @@ std::string why_first(const Ranking& ranking) {
   const Candidate& second = ranking.ranked[1];
   const double gap = second.predicted.step_s / first.predicted.step_s - 1;
   if (std::abs(gap) <= kTie) {
-    const bool lighter = total_bytes(first.bytes) < total_bytes(second.bytes);
-    return fmt::format("{} and {} are within {:.0f} %: a tie, and the first is {}",
-                       name_of(first.layout), name_of(second.layout), kTie * 100,
-                       lighter ? "lighter or plainer" : "plainer");
+    const double saved_mib =
+        static_cast<double>(total_bytes(second.bytes) - total_bytes(first.bytes)) / 1024 / 1024;
+    const std::string both = fmt::format("{} and {} are within {:.0f} %, a tie: the first ",
+                                         name_of(first.layout), name_of(second.layout), kTie * 100);
+    if (saved_mib >= 1) return both + fmt::format("needs {:.0f} MiB less a rank", saved_mib);
+    return both + "is plainer: " + plainer_by(first.layout, second.layout);
   }
   std::size_t most = 0;
   const auto saved = [&](std::size_t t) { return second.terms_s[t] - first.terms_s[t]; };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/program/compile.h"
+#include "core/program/validate.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {
@@ -73,6 +74,14 @@ std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placem
   return out;
 }
 
+// What is chosen must not hang: all ranks of a layout over dp and shard run this program.
+Status validate_class(const program::Program& program, const model::Architecture& architecture,
+                      const mesh::Layout& layout) {
+  const std::vector<const program::Program*> world(static_cast<std::size_t>(layout.num_ranks()),
+                                                   &program);
+  return program::validate(world, architecture, layout);
+}
+
 Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranking) {
   if (ranking.ranked.empty()) return tl::unexpected(nothing_fits(input, ranking));
   const Candidate& best = ranking.ranked.front();
@@ -84,6 +93,7 @@ Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranki
   plan.rejected = summarize(ranking.rejected);
   PTRAIN_TRY(const program::Program program,
              program::compile({input.architecture, best.layout, ranking.shape}, 0));
+  PTRAIN_CHECK(validate_class(program, input.architecture, best.layout));
   plan.predicted.classes = {{input.placement.num_ranks, class_hash(program), best.bytes}};
   return plan;
 }
@@ -92,22 +102,6 @@ Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranki
 
 const recipe::Parallel& parallel_of(const recipe::Recipe& recipe, const recipe::Shape& shape) {
   return shape.parallel ? *shape.parallel : recipe.parallel;
-}
-
-double pairs_per_token(std::int64_t sequence, const LengthHistogram& lengths) {
-  // A token at position p of its piece attends to p + 1 tokens.
-  const auto pairs = [](std::int64_t piece) {
-    return static_cast<double>(piece) * static_cast<double>(piece + 1) / 2;
-  };
-  double all_pairs = 0;
-  double tokens = 0;
-  for (const auto& [length, count] : lengths) {
-    all_pairs +=
-        static_cast<double>(count) *
-        (static_cast<double>(length / sequence) * pairs(sequence) + pairs(length % sequence));
-    tokens += static_cast<double>(length * count);
-  }
-  return tokens > 0 ? all_pairs / tokens : pairs(sequence) / static_cast<double>(sequence);
 }
 
 Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Cluster& cluster,
@@ -147,18 +141,26 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
   if (input.cluster.figures.assumed)
     out.notes.push_back("times come from assumed figures, not from this machine");
+  if (input.lengths.empty())
+    out.notes.push_back(
+        "the lengths of the documents are not known: every row is counted as one document");
   out.plan.build = input.build;
   out.plan.recipe_hash = input.recipe_hash;
   out.plan.recipe = recipe;
   out.plan.recipe.model = architecture.config;
   out.plan.recipe_folder = input.recipe_folder;
   out.plan.cluster = input.cluster.name;
+  out.figures = input.cluster.figures.source;
   out.plan.peak_flops_per_rank = input.cluster.figures.matmul(dtype) * placement.threads;
   out.plan.ranks = places(input.cluster, placement);
   for (const auto& shape : recipe.shapes) {
     const SearchInput search_input{
-        architecture,  shape,     parallel_of(recipe, shape),
-        input.cluster, placement, pairs_per_token(shape.sequence, input.lengths)};
+        architecture,
+        shape,
+        parallel_of(recipe, shape),
+        input.cluster,
+        placement,
+        attention_load(shape.sequence, input.lengths, input.cluster.figures.attention.block_rows)};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
     out.plan.shapes.push_back(std::move(plan));

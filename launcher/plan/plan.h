@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -11,9 +9,6 @@
 #include "launcher/plan/search.h"
 
 namespace ptrain::plan {
-
-// Documents by length: (tokens, how many).
-using LengthHistogram = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 struct PlanInput {
   recipe::Recipe recipe;  // resolved
@@ -27,6 +22,7 @@ struct PlanInput {
 // A plan with all that was considered.
 struct Planning {
   run::Plan plan;
+  std::string figures;            // where the times come from
   std::vector<Ranking> rankings;  // one a shape
   std::vector<std::string>
       notes;  // what the user should know: assumed figures, fewer ranks than cores
@@ -41,9 +37,6 @@ Result<run::Plan> make_plan(const PlanInput& input);
 // where the recipe fixes dp and shard, or where the rows of a shape divide over fewer only.
 Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Cluster& cluster,
                               std::vector<std::string>& notes);
-
-// (query, key) pairs of a token, mean: documents are cut into pieces of at most `sequence` tokens.
-double pairs_per_token(std::int64_t sequence, const LengthHistogram& lengths);
 
 // The layout wishes that hold for one shape.
 const recipe::Parallel& parallel_of(const recipe::Recipe& recipe, const recipe::Shape& shape);

@@ -63,6 +63,9 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
   for (std::size_t i = 0; i < shown; ++i) text += row(i + 1, ranking.ranked[i]);
   if (shown < count) text += fmt::format("  ... and {} more (--explain)\n", count - shown);
   if (!explain) return text;
+  text += fmt::format(
+      "  order: the fastest first; those within {:.0f} % of it by memory, then the plainest\n",
+      kTie * 100);
   if (const auto why = why_first(ranking); !why.empty()) text += fmt::format("  why: {}\n", why);
   for (const auto& rejection : shape.rejected)
     text += fmt::format("  out: {} x {} (nearest: {})\n", rejection.count, rejection.reason,
@@ -119,6 +122,7 @@ std::string to_text(const Planning& planning, bool explain) {
   const run::Plan& plan = planning.plan;
   std::string text = fmt::format("plan of {} on {}: {} ranks\n", plan.recipe.name, plan.cluster,
                                  plan.ranks.size());
+  text += fmt::format("times: {}\n", planning.figures);
   for (const auto& note : planning.notes) text += fmt::format("note: {}\n", note);
   for (std::size_t s = 0; s < plan.shapes.size(); ++s)
     text += shape_text(plan.shapes[s], planning.rankings[s], plan.ranks.size(), explain);
@@ -136,6 +140,7 @@ json to_json(const Planning& planning) {
           {"cluster", plan.cluster},
           {"num_ranks", plan.ranks.size()},
           {"peak_flops_per_rank", plan.peak_flops_per_rank},
+          {"figures", planning.figures},
           {"notes", planning.notes},
           {"shapes", std::move(shapes)}};
 }

@@ -56,6 +56,13 @@ TEST(ClusterFile, RefusesWithPlace) {
       {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8}]\n", 2, "'gpus'"},
       {"name: a\nnodes: [{name: n\n", 3, ""},
       {"- 1\n", 1, "must be a mapping"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures:\n  matmul_flops_per_s: "
+       "{float32: fast}\n  all_gather: {latency_s: 1, bytes_per_s: 1}\n  reduce_scatter: {}\n",
+       4, "/matmul_flops_per_s/float32 must be a number"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures:\n  speed: 3\n", 4,
+       "/speed is not known"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures: 7\n", 3,
+       "must be a mapping"},
       {"name: a\nnodes: [{name: n, count: 1e9, cores: 2, memory_gib: 4}]\n", 2, "at most"},
   };
   for (const Bad& bad : cases) {

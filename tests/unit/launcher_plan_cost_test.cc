@@ -9,12 +9,14 @@ namespace {
 using program::Action;
 using program::Kind;
 
-// A block of 1,000 FLOPs a token and 10 a pair, which keeps 8 floats, with 100 parameters; nothing
-// else.
+// A block of two heads of 4, 2 x 16 x 16 FLOPs a token (so 16 wide), which keeps 8 floats, with 100
+// parameters; nothing else. A layout with 21 tokens a micro-batch.
 class CostTest : public ::testing::Test {
  protected:
   CostTest() {
     architecture.config.hidden_size = 2;
+    architecture.config.num_attention_heads = 2;
+    architecture.config.head_dim = 4;
     architecture.config.vocab_size = 50;
     model::ParameterSpec parameter;
     parameter.shape = {10, 10};
@@ -22,21 +24,27 @@ class CostTest : public ::testing::Test {
     model::LayerSpec layer;
     layer.parameters = {0};
     layer.stash = {{"x", 8, DType::kFloat32, true}};
-    layer.segments = {{"all", 1000, 10}};
+    layer.segments = {{"all", 512, 10}};
     architecture.layers = {layer};
     buffers = {{0, {50, 50}, {}}};
     layout.shard = 2;
     layout.micro_batch = 3;
     figures.matmul_float32 = 1e9;
     figures.matmul_float64 = 5e8;
+    figures.matmul_shares = {{8, 0.25, 0.5}, {32, 0.75, 1}};
+    figures.attention = {64, {1e-6, 1e-8, 2e-9}, {2e-6, 3e-8, 4e-9}};
+    figures.kept_bytes_per_s = {1e7, 5e6};
     figures.memory_bytes_per_s = 1e8;
+    figures.adamw_parameters_per_s = 1e6;
+    figures.cross_entropy_logits_per_s = 1e7;
     figures.all_gather = {1e-3, 1e6};
     figures.reduce_scatter = {2e-3, 5e5};
+    figures.window = {3e-3, 2e6};
     placement.num_ranks = 2;
     placement.ranks_per_node = 2;
   }
   CostContext context() const {
-    return {architecture, layout, buffers, figures, link, placement, 7, 4.0};
+    return {architecture, layout, buffers, figures, link, placement, 7, {0.1, 4.0}};
   }
   static Action action(Kind kind) {
     Action out;
@@ -54,31 +62,70 @@ class CostTest : public ::testing::Test {
   Placement placement;
 };
 
-// 21 tokens: 21,000 matmul FLOPs; 21 x 4 x 10 = 840 of attention; 21 x 2 x (32 + 8) = 1,680 bytes
-// of activations and 400 of weights.
-TEST_F(CostTest, ForwardByHand) {
-  EXPECT_EQ(forward_work(context(), architecture.layers[0]), (LayerWork{21000, 840, 2080}));
-  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()),
-              1e-5 + 21e-6 + 840 / 0.1e9 + 2080 / 1e8, 1e-12);
+// 16 lies in the middle between 8 and 32 on a logarithmic scale.
+TEST_F(CostTest, SharesLieBetweenTheMeasuredWidths) {
+  EXPECT_NEAR(share_at(figures, 16).forward, 0.5, 1e-12);
+  EXPECT_NEAR(share_at(figures, 16).backward, 0.75, 1e-12);
+  EXPECT_EQ(share_at(figures, 1).forward, 0.25);
+  EXPECT_EQ(share_at(figures, 8).forward, 0.25);
+  EXPECT_EQ(share_at(figures, 1e6).backward, 1);
 }
 
-// Twice the FLOPs, 840 x 2.5 of attention; 21 x 4 x 40 = 3,360 bytes of activations, weights read,
-// gradients written; and read too where they add to earlier ones.
+// Products: 21 x 512 FLOPs at half of 1e9. A head of a token: 0.1 blocks and 4 pairs. Kept: 21 x 32
+// bytes.
+TEST_F(CostTest, ForwardByHand) {
+  const auto seconds = forward_seconds(context(), architecture.layers[0]);
+  EXPECT_NEAR(seconds.matmul_s, 21 * 512 / 0.5e9, 1e-15);
+  EXPECT_NEAR(seconds.attention_s, 21 * 2 * (0.1 * 1e-6 + 4 * (1e-8 + 4 * 2e-9)), 1e-15);
+  EXPECT_NEAR(seconds.kept_s, 21 * 32 / 1e7, 1e-15);
+  EXPECT_EQ(seconds.loss_s, 0);
+  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()), 1e-5 + seconds.total(), 1e-15);
+}
+
+// Two products at three quarters of 1e9.
 TEST_F(CostTest, BackwardByHand) {
-  EXPECT_EQ(backward_work(context(), architecture.layers[0], false),
-            (LayerWork{42000, 2100, 3360 + 800}));
-  EXPECT_EQ(backward_work(context(), architecture.layers[0], true).bytes, 3360 + 1200);
+  const auto seconds = backward_seconds(context(), architecture.layers[0]);
+  EXPECT_NEAR(seconds.matmul_s, 2 * 21 * 512 / 0.75e9, 1e-15);
+  EXPECT_NEAR(seconds.attention_s, 21 * 2 * (0.1 * 2e-6 + 4 * (3e-8 + 4 * 4e-9)), 1e-15);
+  EXPECT_NEAR(seconds.kept_s, 21 * 32 / 5e6, 1e-15);
+}
+
+// A head makes its three products and 21 x 50 logits in backward.
+TEST_F(CostTest, TheHeadWorksInBackward) {
+  auto head = architecture.layers[0];
+  head.kind = model::LayerKind::kHead;
+  head.segments = {{"logits", 512, 0}};
+  EXPECT_EQ(forward_seconds(context(), head).matmul_s, 0);
+  const auto seconds = backward_seconds(context(), head);
+  EXPECT_NEAR(seconds.matmul_s, 21 * 512 / 0.5e9 + 2 * 21 * 512 / 0.75e9, 1e-15);
+  EXPECT_NEAR(seconds.loss_s, 21 * 50 / 1e7, 1e-15);
+  EXPECT_EQ(seconds.attention_s, 0);
 }
 
 TEST_F(CostTest, ThreadsSpeedUpTheArithmeticOnly) {
+  const auto one = forward_seconds(context(), architecture.layers[0]);
   placement.threads = 2;
-  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()),
-              1e-5 + 10.5e-6 + 420 / 0.1e9 + 2080 / 1e8, 1e-12);
+  const auto two = forward_seconds(context(), architecture.layers[0]);
+  EXPECT_NEAR(two.matmul_s, one.matmul_s / 2, 1e-15);
+  EXPECT_NEAR(two.attention_s, one.attention_s / 2, 1e-15);
+  EXPECT_EQ(two.kept_s, one.kept_s);
 }
 
-// The rank holds 50 elements = 200 bytes, touched 7 times.
+// The rank holds 50 elements.
 TEST_F(CostTest, OptimizerByHand) {
-  EXPECT_NEAR(compute_seconds(action(Kind::kOptimizer), context()), 1e-5 + 1400 / 1e8, 1e-12);
+  EXPECT_NEAR(compute_seconds(action(Kind::kOptimizer), context()), 1e-5 + 50 / 1e6, 1e-12);
+}
+
+// Pieces of 100 and 30 tokens in blocks of 64: 64 x 64 + 36 x 100 pairs in two blocks, 30 x 30 in
+// one; 130 tokens.
+TEST(AttentionLoad, CountsBlocksByHand) {
+  const auto whole = attention_load(100, {}, 64);
+  EXPECT_DOUBLE_EQ(whole.blocks, 2 / 100.0);
+  EXPECT_DOUBLE_EQ(whole.pairs, (64 * 64 + 36 * 100) / 100.0);
+  const auto cut = attention_load(100, {{130, 7}}, 64);
+  EXPECT_DOUBLE_EQ(cut.blocks, 3 / 130.0);
+  EXPECT_DOUBLE_EQ(cut.pairs, (64 * 64 + 36 * 100 + 30 * 30) / 130.0);
+  EXPECT_EQ(attention_load(128, {{128, 3}}, 64), attention_load(128, {}, 64));
 }
 
 // 400 bytes over 2 ranks: 200 received from one peer.
@@ -94,12 +141,17 @@ TEST_F(CostTest, HybridReducesOverBothAxes) {
   placement.num_ranks = placement.ranks_per_node = 4;
   const double over_shard = 2e-3 + 200 / 5e5;
   const double over_dp = 2e-3 + 100 / 5e5 + 1e-3 + 100 / 1e6;
-  Action reduce = action(Kind::kReduceGrad);
-  EXPECT_NEAR(network_seconds(reduce, context()), over_shard + over_dp, 1e-12);
-  reduce.attributes = {{"axis", "dp"}};
-  EXPECT_NEAR(network_seconds(reduce, context()), over_dp, 1e-12);
-  reduce.attributes = {{"axis", "shard"}};
-  EXPECT_NEAR(network_seconds(reduce, context()), over_shard, 1e-12);
+  EXPECT_NEAR(network_seconds(action(Kind::kReduceGrad), context()), over_shard + over_dp, 1e-12);
+}
+
+// Nothing is gathered, and 200 of 400 bytes come from the peer.
+TEST_F(CostTest, ASharedWindowGathersNothing) {
+  layout.shared_window = true;
+  EXPECT_NEAR(network_seconds(action(Kind::kUnshard), context()), 3e-3, 1e-12);
+  EXPECT_NEAR(network_seconds(action(Kind::kReduceGrad), context()), 3e-3 + 200 / 2e6, 1e-12);
+  layout.shard = 1;
+  layout.dp = 2;
+  EXPECT_NEAR(network_seconds(action(Kind::kReduceGrad), context()), 2 * (3e-3 + 200 / 2e6), 1e-12);
 }
 
 // Two nodes of one rank: the link is slower than the memory: 1e-2 + 200 / 1e5.
@@ -114,13 +166,22 @@ TEST(Groups, SpanNodesWhereRanksSay) {
   mesh::Layout layout;
   layout.dp = 2;
   layout.shard = 4;
-  EXPECT_EQ(group_of(layout, {8, 4}, Axis::kShard), (Group{4, false}));
-  EXPECT_EQ(group_of(layout, {8, 4}, Axis::kDp), (Group{2, true}));
-  EXPECT_EQ(group_of(layout, {8, 8}, Axis::kDp), (Group{2, false}));
-  EXPECT_EQ(group_of(layout, {8, 4}, Axis::kWorld), (Group{8, true}));
-  layout.dp = 3;
+  EXPECT_EQ(group_of(layout, {8, 4}, MeshAxis::kShard), (Group{4, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {8, 4}, MeshAxis::kDp), (Group{2, Level::kNetwork}));
+  EXPECT_EQ(group_of(layout, {8, 8}, MeshAxis::kDp), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {8, 4}, MeshAxis::kWorld), (Group{8, Level::kNetwork}));
   layout.shard = 2;
-  EXPECT_EQ(group_of(layout, {6, 3}, Axis::kShard), (Group{2, true}));
+  layout.tp = 2;
+  layout.pp = 2;
+  EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kTp), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kShard), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kDp), (Group{2, Level::kNetwork}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kDp), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kPp), (Group{2, Level::kNetwork}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kCp), (Group{1, Level::kNode}));
+  layout.tp = layout.pp = 1;
+  layout.dp = 3;
+  EXPECT_EQ(group_of(layout, {6, 3}, MeshAxis::kShard), (Group{2, Level::kNetwork}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "launcher/plan/axes.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
 
@@ -69,6 +70,26 @@ TEST(Enumerate, HonoursWhatTheRecipeFixes) {
     EXPECT_EQ(layout.recompute, recipe::Recompute::kNone);
   }
   EXPECT_EQ(counts(all)["the recipe fixes another choice"], 48 - 3);
+}
+
+// In a shared window nothing is gathered, so nothing can be gathered ahead: 8 layouts of dp 2 and
+// of each zero.
+TEST(Enumerate, ASharedWindowHasNoPrefetch) {
+  const auto all = enumerate({2, 12, {}, true});
+  EXPECT_EQ(all.legal.size(), 8u * 4);
+  for (const auto& layout : all.legal) EXPECT_TRUE(layout.shared_window);
+}
+
+TEST(Enumerate, HonoursAFixedPrefetch) {
+  recipe::Parallel fixed;
+  fixed.shard = 2;
+  fixed.zero = 3;
+  for (const int prefetch : {0, 2, 5}) {
+    fixed.prefetch = prefetch;
+    const auto all = enumerate({2, 12, fixed});
+    EXPECT_EQ(all.legal.size(), 8u);
+    for (const auto& layout : all.legal) EXPECT_EQ(layout.prefetch, prefetch);
+  }
 }
 
 TEST(Enumerate, ZeroWithoutShardingIsNoOffence) {

@@ -43,13 +43,6 @@ PlanInput input_of(recipe::Recipe recipe, cluster::Cluster cluster) {
   return input;
 }
 
-TEST(Pairs, AreCountedByHand) {
-  EXPECT_DOUBLE_EQ(pairs_per_token(4, {}), 2.5);             // (1 + 2 + 3 + 4) / 4
-  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{2, 5}}), 1.5);       // (1 + 2) / 2
-  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{6, 1}}), 13.0 / 6);  // pieces of 4 and 2: 10 + 3
-  EXPECT_DOUBLE_EQ(pairs_per_token(4, {{4, 1}, {1, 2}}), 12.0 / 6);
-}
-
 TEST(Place, OneRankACoreWhereTheRowsDivide) {
   std::vector<std::string> notes;
   auto recipe = small_recipe();  // 12 rows
@@ -103,21 +96,22 @@ TEST(Plan, IsCompleteAndFullySimulated) {
   EXPECT_EQ(plan, plan_recipe(input)->plan);
 }
 
-// Two ranks, 12 rows: 48 layouts by hand (see the enumeration's test) and 3 that are not available.
+// Two ranks on one node, 12 rows: 8 layouts of dp 2, 8 of each zero of shard 2, and 3 that are not
+// available.
 TEST(Plan, EveryLayoutIsRankedOrRejectedOnce) {
-  for (const std::int64_t memory : {8 * kGib, 416 * (kGib >> 10)}) {
+  for (const std::int64_t memory : {8 * kGib, 304 * (kGib >> 10)}) {
     auto recipe = small_recipe();
     const Placement placement{2, 2, 1, 1.0, false};
     const auto cluster = machine(2, memory);
     const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
-    const auto ranking =
-        search({*architecture, recipe.shapes[0], recipe.parallel, cluster, placement, 16.5});
+    const auto ranking = search(
+        {*architecture, recipe.shapes[0], recipe.parallel, cluster, placement, {0.02, 16.5}});
     ASSERT_TRUE(ranking);
     std::map<std::string, int> seen;
     for (const auto& one : ranking->ranked) seen[name_of(one.layout)] += 1;
     for (const auto& one : ranking->rejected) seen[name_of(one.layout)] += 1;
-    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), 51u);
-    EXPECT_EQ(seen.size(), 51u);  // so each name once
+    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), 35u);
+    EXPECT_EQ(seen.size(), 35u);  // so each name once
   }
 }
 
@@ -127,7 +121,7 @@ TEST(Plan, ALongerStepIsCarriedOnInAStraightLine) {
   const auto cluster = machine(1);
   const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
   const SearchInput input{*architecture, recipe.shapes[0], recipe.parallel,
-                          cluster,       placement,        16.5};
+                          cluster,       placement,        {0.02, 16.5}};
   mesh::Layout layout;
   const auto step = [&](std::int64_t num_micro_batches) {
     layout.num_micro_batches = num_micro_batches;
@@ -139,7 +133,7 @@ TEST(Plan, ALongerStepIsCarriedOnInAStraightLine) {
 }
 
 TEST(Plan, NothingFitsSaysWhatIsShort) {
-  const auto planning = plan_recipe(input_of(small_recipe(), machine(2, 300 << 20)));
+  const auto planning = plan_recipe(input_of(small_recipe(), machine(2, 290 << 20)));
   ASSERT_FALSE(planning);
   EXPECT_EQ(planning.error().code, ExitCode::kNothingFits);
   EXPECT_NE(planning.error().message.find("short by"), std::string::npos)
@@ -159,7 +153,7 @@ TEST(Plan, RowsThatCannotBeSharedAreExplained) {
 TEST(Plan, LessMemoryNeverAddsLayouts) {
   auto recipe = small_recipe();
   std::size_t before = 1000;
-  for (const std::int64_t mib : {2048, 400, 396, 393, 390}) {
+  for (const std::int64_t mib : {2048, 310, 304, 300, 296}) {
     const auto planning = plan_recipe(input_of(recipe, machine(2, mib << 20)));
     const std::size_t now = planning ? planning->rankings[0].ranked.size() : 0;
     EXPECT_LE(now, before);
@@ -171,7 +165,7 @@ TEST(Plan, AssumedFiguresAreSaid) {
   auto cluster = machine(2);
   cluster.figures.assumed = true;
   const auto planning = plan_recipe(input_of(small_recipe(), cluster));
-  ASSERT_EQ(planning->notes.size(), 1u);
+  ASSERT_EQ(planning->notes.size(), 2u);  // the other: lengths are not known
   EXPECT_NE(planning->notes[0].find("assumed"), std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 #include "launcher/plan/cost/compute.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ptrain::plan {
 
@@ -11,22 +12,6 @@ using model::LayerSpec;
 using program::Action;
 using program::Kind;
 
-// Attention multiplies small blocks and takes exponentials between. Fitted to CPU seconds of whole
-// steps of this engine (4 heads of 32, rows of 128 and 512 tokens): a tenth of the best matmul's
-// rate.
-constexpr double kAttentionRate = 0.1;
-// Forward makes two products of a block, backward five.
-constexpr double kAttentionBackward = 2.5;
-// Every kept tensor is written once and read about once more by the kernel after it.
-constexpr double kForwardTouches = 2;
-// Read for the gradient of the weights and of the input, and a gradient of its size is written and
-// read.
-constexpr double kBackwardTouches = 4;
-// Logits of a chunk: written by the matmul, read for maximum and sum, turned into gradients in
-// place.
-constexpr double kLogitTouches = 4;
-// AdamW reads parameter, gradient and two moments and writes parameter and moments.
-constexpr double kAdamTouches = 7;
 // Calls, queues and events around one action.
 constexpr double kActionOverhead_s = 1e-5;
 
@@ -38,41 +23,49 @@ double element_bytes(const CostContext& context) {
   return static_cast<double>(size_of(context.architecture.dtype));
 }
 
-double stash_bytes_per_token(const LayerSpec& layer) {
+// How much longer the vector kernels take than in fp32.
+double dtype_factor(const CostContext& context) {
+  return element_bytes(context) / static_cast<double>(size_of(DType::kFloat32));
+}
+
+double kept_bytes_per_token(const LayerSpec& layer) {
   double bytes = 0;
   for (const auto& tensor : layer.stash)
     bytes += static_cast<double>(tensor.elements_per_token * size_of(tensor.dtype));
   return bytes;
 }
 
-// Elements of the weights that the layer multiplies with; an embedding reads single rows only.
-double weight_elements(const CostContext& context, const LayerSpec& layer) {
-  if (layer.kind == LayerKind::kEmbedding) return 0;
-  double elements = 0;
-  for (const int parameter : layer.parameters)
-    elements += static_cast<double>(
-        context.architecture.parameters[static_cast<std::size_t>(parameter)].num_elements());
-  return elements;
-}
-
-double activation_bytes(const CostContext& context, const LayerSpec& layer, double touches) {
-  const auto& config = context.architecture.config;
-  const double tokens = tokens_of(context);
-  const double hidden = static_cast<double>(config.hidden_size) * element_bytes(context);
-  double bytes = tokens * touches * (stash_bytes_per_token(layer) + hidden);
-  if (layer.kind == LayerKind::kHead)
-    bytes +=
-        tokens * kLogitTouches * static_cast<double>(config.vocab_size) * element_bytes(context);
-  return bytes;
-}
-
-double seconds_of(const LayerWork& work, const CostContext& context) {
+// Of all products of a layer once; the linears of a segment are one product.
+double matmul_seconds(const CostContext& context, const LayerSpec& layer,
+                      double cluster::PassRate::*pass) {
   const double rate = context.figures.matmul(context.architecture.dtype) *
                       static_cast<double>(context.placement.threads);
-  const double arithmetic =
-      work.matmul_flops / rate + work.attention_flops / (rate * kAttentionRate);
-  return (arithmetic + work.bytes / context.figures.memory_bytes_per_s) *
-         context.placement.slowdown;
+  double seconds = 0;
+  for (const auto& segment : layer.segments) {
+    const double width = std::sqrt(segment.flops_per_token / 2);
+    if (width > 0)
+      seconds += tokens_of(context) * segment.flops_per_token /
+                 (rate * (share_at(context.figures, width).*pass));
+  }
+  return seconds;
+}
+
+double attention_seconds(const CostContext& context, const LayerSpec& layer,
+                         const cluster::HeadCost& head) {
+  const bool attends = std::any_of(layer.segments.begin(), layer.segments.end(),
+                                   [](const auto& s) { return s.flops_per_attended_pair > 0; });
+  if (!attends) return 0;
+  const auto& config = context.architecture.config;
+  const double pair_s = head.pair_s + static_cast<double>(config.head_dim) * head.pair_dim_s;
+  const double of_head = context.attention.blocks * head.block_s + context.attention.pairs * pair_s;
+  const double slower =
+      context.figures.matmul_float32 / context.figures.matmul(context.architecture.dtype);
+  return tokens_of(context) * static_cast<double>(config.num_attention_heads) * of_head * slower /
+         static_cast<double>(context.placement.threads);
+}
+
+double kept_seconds(const CostContext& context, const LayerSpec& layer, double bytes_per_s) {
+  return tokens_of(context) * kept_bytes_per_token(layer) / bytes_per_s;
 }
 
 // Elements that this layout leaves on one rank: of one group, or of all (-1).
@@ -84,59 +77,72 @@ double local_elements(const CostContext& context, int group) {
   return elements;
 }
 
-double streaming_seconds(double bytes, const CostContext& context) {
-  return bytes / context.figures.memory_bytes_per_s * context.placement.slowdown;
-}
-
 }  // namespace
 
-LayerWork forward_work(const CostContext& context, const LayerSpec& layer) {
-  LayerWork work;
-  const double tokens = tokens_of(context);
-  for (const auto& segment : layer.segments) {
-    work.matmul_flops += tokens * segment.flops_per_token;
-    work.attention_flops += tokens * context.pairs_per_token * segment.flops_per_attended_pair;
-  }
-  work.bytes = activation_bytes(context, layer, kForwardTouches) +
-               weight_elements(context, layer) * element_bytes(context);
-  return work;
+cluster::PassRate share_at(const cluster::Figures& figures, double width) {
+  const auto& shares = figures.matmul_shares;
+  const auto above = std::find_if(shares.begin(), shares.end(), [&](const auto& share) {
+    return static_cast<double>(share.width) >= width;
+  });
+  if (above == shares.begin()) return {above->forward, above->backward};
+  const auto& low = *(above - 1);
+  if (above == shares.end()) return {low.forward, low.backward};
+  const double low_log = std::log(static_cast<double>(low.width));
+  const double part =
+      (std::log(width) - low_log) / (std::log(static_cast<double>(above->width)) - low_log);
+  return {std::lerp(low.forward, above->forward, part),
+          std::lerp(low.backward, above->backward, part)};
 }
 
-LayerWork backward_work(const CostContext& context, const LayerSpec& layer, bool accumulates) {
-  const LayerWork forward = forward_work(context, layer);
-  LayerWork work{2 * forward.matmul_flops, kAttentionBackward * forward.attention_flops, 0};
-  const double weights = weight_elements(context, layer) * element_bytes(context);
-  work.bytes = activation_bytes(context, layer, kBackwardTouches) + weights * (accumulates ? 3 : 2);
-  return work;
+LayerSeconds forward_seconds(const CostContext& context, const LayerSpec& layer) {
+  LayerSeconds out;
+  out.kept_s = kept_seconds(context, layer, context.figures.kept_bytes_per_s.forward);
+  if (layer.kind == LayerKind::kHead) return out;
+  out.matmul_s = matmul_seconds(context, layer, &cluster::PassRate::forward);
+  out.attention_s = attention_seconds(context, layer, context.figures.attention.forward);
+  return out;
+}
+
+LayerSeconds backward_seconds(const CostContext& context, const LayerSpec& layer) {
+  LayerSeconds out;
+  out.kept_s = kept_seconds(context, layer, context.figures.kept_bytes_per_s.backward);
+  out.matmul_s = 2 * matmul_seconds(context, layer, &cluster::PassRate::backward);
+  out.attention_s = attention_seconds(context, layer, context.figures.attention.backward);
+  if (layer.kind == LayerKind::kHead) {
+    out.matmul_s += matmul_seconds(context, layer, &cluster::PassRate::forward);
+    out.loss_s = tokens_of(context) * static_cast<double>(context.architecture.config.vocab_size) *
+                 dtype_factor(context) / context.figures.cross_entropy_logits_per_s;
+  }
+  return out;
 }
 
 double compute_seconds(const Action& action, const CostContext& context) {
-  double seconds = kActionOverhead_s;
-  const bool accumulates = action.attribute("accumulate") == "1";
-  const auto add_layers = [&](auto work_of) {
+  double seconds = 0;
+  const auto add_layers = [&](auto seconds_of) {
     for (int index = action.layer_first; index >= 0 && index <= action.layer_last; ++index)
-      seconds += seconds_of(work_of(context.architecture.layers[static_cast<std::size_t>(index)]),
-                            context);
+      seconds +=
+          seconds_of(context, context.architecture.layers[static_cast<std::size_t>(index)]).total();
   };
   switch (action.kind) {
     case Kind::kForward:
     case Kind::kRecompute:
-      add_layers([&](const LayerSpec& layer) { return forward_work(context, layer); });
-      return seconds;
+      add_layers(forward_seconds);
+      break;
     case Kind::kBackward:
-      add_layers(
-          [&](const LayerSpec& layer) { return backward_work(context, layer, accumulates); });
-      return seconds;
+      add_layers(backward_seconds);
+      break;
     case Kind::kGradNorm:
-      return seconds +
-             streaming_seconds(local_elements(context, -1) * element_bytes(context), context);
+      seconds =
+          local_elements(context, -1) * element_bytes(context) / context.figures.memory_bytes_per_s;
+      break;
     case Kind::kOptimizer:
-      return seconds + streaming_seconds(kAdamTouches * local_elements(context, action.group) *
-                                             element_bytes(context),
-                                         context);
+      seconds = local_elements(context, action.group) * dtype_factor(context) /
+                context.figures.adamw_parameters_per_s;
+      break;
     default:
       return 0;
   }
+  return kActionOverhead_s + seconds * context.placement.slowdown;
 }
 
 }  // namespace ptrain::plan

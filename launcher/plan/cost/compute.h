@@ -5,22 +5,25 @@
 
 namespace ptrain::plan {
 
-// What one pass over one layer costs, before rates: all ranks multiply and move this much.
-struct LayerWork {
-  double matmul_flops = 0;
-  double attention_flops = 0;
-  double bytes = 0;  // read and written outside the matmuls' own caches
-  bool operator==(const LayerWork&) const = default;
+// Seconds of one pass over one layer on an idle core, by what bounds them.
+struct LayerSeconds {
+  double matmul_s = 0;
+  double attention_s = 0;
+  double kept_s = 0;  // norms, rotary, SwiGLU, copies: counted by the stash that they make or read
+  double loss_s = 0;
+  double total() const { return matmul_s + attention_s + kept_s + loss_s; }
 };
 
-LayerWork forward_work(const CostContext& context, const model::LayerSpec& layer);
-// Twice the FLOPs, 2.5 times those of attention; weights are read once, their gradients written,
-// and read where they add to earlier ones; so are the gradients of activations.
-LayerWork backward_work(const CostContext& context, const model::LayerSpec& layer,
-                        bool accumulates);
+// The head keeps its input only: all its products and the loss are made in backward.
+LayerSeconds forward_seconds(const CostContext& context, const model::LayerSpec& layer);
+LayerSeconds backward_seconds(const CostContext& context, const model::LayerSpec& layer);
 
 // Seconds of an action that computes: FORWARD, RECOMPUTE, BACKWARD and the local part of GRAD_NORM
 // and OPTIMIZER. 0 for the others.
 double compute_seconds(const program::Action& action, const CostContext& context);
+
+// What products with weights of `width` x `width` reach of the best rate: between the measured
+// widths in proportion to the logarithm, beyond them the nearest.
+cluster::PassRate share_at(const cluster::Figures& figures, double width);
 
 }  // namespace ptrain::plan

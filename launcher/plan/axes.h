@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/mesh/layout.h"
+#include "launcher/plan/space.h"
+
+namespace ptrain::plan {
+
+// One free choice of a layout. Axes are set in the order of the list, so the values of one may
+// follow from those before it: degrees divide the ranks that are left, micro-batches the rows.
+struct Axis {
+  std::string_view name;  // as the recipe and the report write it
+  std::vector<std::int64_t> (*values)(const mesh::Layout& before, const Space& space);
+  void (*set)(mesh::Layout& layout, std::int64_t value, const Space& space);
+};
+
+// Every choice there is: degrees outermost first, then what a rank does with its rows.
+std::span<const Axis> axes();
+
+std::vector<std::int64_t> divisors(std::int64_t number);  // ascending
+
+}  // namespace ptrain::plan

@@ -1,0 +1,62 @@
+#include "launcher/plan/cost/groups.h"
+
+#include <algorithm>
+
+namespace ptrain::plan {
+
+namespace {
+
+struct Extent {
+  int size = 1;
+  int stride = 1;  // ranks between neighbours
+};
+
+Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
+  if (axis == MeshAxis::kWorld) return {layout.num_ranks(), 1};
+  const int sizes[] = {layout.tp, layout.cp, layout.shard, layout.dp, layout.pp};
+  Extent extent;
+  const auto index = static_cast<std::size_t>(axis);
+  for (std::size_t inner = 0; inner < index; ++inner) extent.stride *= sizes[inner];
+  extent.size = sizes[index];
+  return extent;
+}
+
+// What one rank reaches on a level.
+cluster::TransferCost cost_of(Level level, Transfer transfer, const CostContext& context) {
+  if (level == Level::kNode) {
+    cluster::TransferCost cost = context.layout.shared_window    ? context.figures.window
+                                 : transfer == Transfer::kGather ? context.figures.all_gather
+                                                                 : context.figures.reduce_scatter;
+    cost.latency_s *= context.placement.slowdown;
+    cost.bytes_per_s /= context.placement.slowdown;
+    return cost;
+  }
+  // All ranks of a node receive at once over one link.
+  return {context.link.latency_s, context.link.bytes_per_s / context.placement.ranks_per_node};
+}
+
+}  // namespace
+
+Group group_of(const mesh::Layout& layout, const Placement& placement, MeshAxis axis) {
+  const Extent extent = extent_of(layout, axis);
+  // Groups lie in blocks of size x stride neighbours; wherever a node ends inside such a block it
+  // parts the members of one.
+  const bool several_nodes = placement.num_ranks > placement.ranks_per_node;
+  const bool parted = placement.ranks_per_node % (extent.size * extent.stride) != 0;
+  const bool alone = extent.size == 1;
+  return {extent.size, several_nodes && parted && !alone ? Level::kNetwork : Level::kNode};
+}
+
+double transfer_seconds(double bytes, const Group& group, Transfer transfer,
+                        const CostContext& context) {
+  if (group.size < 2) return 0;
+  double seconds = 0;
+  for (const Level level : {Level::kNode, Level::kNetwork}) {
+    if (level > group.level) break;
+    const auto cost = cost_of(level, transfer, context);
+    seconds = std::max(seconds, cost.latency_s * (group.size - 1) + bytes / cost.bytes_per_s);
+  }
+  return seconds;
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "launcher/plan/cost/context.h"
+
+namespace ptrain::plan {
+
+// Innermost in the order of ranks first.
+enum class MeshAxis { kTp, kCp, kShard, kDp, kPp, kWorld };
+
+// Levels of the network, innermost first.
+enum class Level { kNode, kNetwork };
+
+// The ranks that differ along one axis only, and the outermost level that any such group needs.
+struct Group {
+  int size = 1;
+  Level level = Level::kNode;
+  bool operator==(const Group&) const = default;
+};
+Group group_of(const mesh::Layout& layout, const Placement& placement, MeshAxis axis);
+
+enum class Transfer { kGather, kReduce };
+
+// Every rank of the group receives `bytes` in all, in equal parts from all others: the slowest
+// level that it needs.
+double transfer_seconds(double bytes, const Group& group, Transfer transfer,
+                        const CostContext& context);
+
+}  // namespace ptrain::plan

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include "launcher/plan/rules/rules.h"
+
+namespace ptrain::plan {
+
+namespace {
+
+// Counts the fields that differ from what the recipe fixes and names the first.
+class Differences {
+ public:
+  void check(bool is_fixed, const char* name, std::int64_t wanted, std::int64_t got) {
+    if (is_fixed && wanted != got) add(fmt::format("{} is fixed at {}", name, wanted));
+  }
+  void add(const std::string& difference) {
+    if (count_ == 0) first_ = difference;
+    count_ += 1;
+  }
+  std::optional<Objection> objection() const {
+    if (count_ == 0) return std::nullopt;
+    return Objection{"the recipe fixes another choice", first_, static_cast<double>(count_)};
+  }
+
+ private:
+  int count_ = 0;
+  std::string first_;
+};
+
+}  // namespace
+
+std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  const auto& fixed = space.fixed;
+  Differences differences;
+  differences.check(fixed.dp > 0, "dp", fixed.dp, layout.dp);
+  differences.check(fixed.shard > 0, "shard", fixed.shard, layout.shard);
+  // Without a shard axis zero has no meaning; it is then only an offence where sharding was
+  // possible.
+  const bool zero_matters = layout.shard > 1 || (fixed.shard == 0 && space.num_ranks > 1);
+  differences.check(fixed.zero > 0 && zero_matters, "zero", fixed.zero,
+                    layout.shard > 1 ? layout.zero : -1);
+  differences.check(fixed.micro_batch > 0, "micro_batch", fixed.micro_batch, layout.micro_batch);
+  if (fixed.recompute && *fixed.recompute != layout.recompute)
+    differences.add(fmt::format("recompute is fixed at {}",
+                                *fixed.recompute == recipe::Recompute::kFull ? "full" : "none"));
+  const bool gathers = layout.shard > 1 && layout.zero == 3 && !layout.shared_window;
+  differences.check(fixed.prefetch.has_value() && gathers, "prefetch", fixed.prefetch.value_or(0),
+                    layout.prefetch);
+  return differences.objection();
+}
+
+}  // namespace ptrain::plan

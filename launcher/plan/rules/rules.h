@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/mesh/layout.h"
+#include "launcher/plan/space.h"
+
+namespace ptrain::plan {
+
+// Why a layout is out. `detail` says it in this layout's numbers; `excess` orders the layouts of
+// one reason: the smallest came closest.
+struct Objection {
+  std::string reason;
+  std::string detail;
+  double excess = 0;
+};
+
+// What makes a layout illegal. It is asked once the axis `after` is set, and may read that axis and
+// those before it: what it forbids is not looked into further. One file a rule.
+struct Rule {
+  std::string_view after;
+  std::optional<Objection> (*check)(const mesh::Layout& layout, const Space& space);
+};
+
+std::optional<Objection> is_available(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space);
+
+std::span<const Rule> rules();
+
+}  // namespace ptrain::plan
