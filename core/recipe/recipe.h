@@ -15,6 +15,7 @@ namespace ptrain::recipe {
 enum class Precision { kFloat32, kBFloat16, kFloat64 };
 enum class Recompute { kNone, kFull };
 enum class OnNonFinite { kStop, kSkip };
+enum class Format { kAuto, kText, kJsonl, kBin, kMegatron };  // auto: by the file's name
 enum class Decay { kCosine, kConstant };
 
 struct Model {
@@ -36,6 +37,7 @@ struct Model {
 
 struct DataSource {
   std::string path;  // a file or a glob ('**' matches folders); relative to the recipe
+  Format format = Format::kAuto;
   bool operator==(const DataSource&) const = default;
 };
 
@@ -50,6 +52,7 @@ struct Data {
   std::vector<DataSource> train;
   std::vector<DataSource> validation;  // empty: validation_fraction of the documents of train
   double validation_fraction = 0.0;
+  std::int64_t end_token = -1;     // that ends a document in a file of tokens; -1: none
   std::int64_t max_documents = 0;  // 0: all
   Packing packing;
   std::string cache;  // folder of the token index; empty: the user's cache folder

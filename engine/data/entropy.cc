@@ -1,6 +1,8 @@
 #include "engine/data/entropy.h"
 
+#include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/base/engine_error.h"
@@ -8,24 +10,32 @@
 namespace ptrain::data {
 namespace {
 
-constexpr std::size_t kTokens = kByteEos + 1;
+using Counts = std::unordered_map<std::uint64_t, std::int64_t>;
 
 // -sum n ln n, the part of an entropy that one group of counts gives before dividing by the total.
-double minus_sum_n_log_n(std::span<const std::int64_t> counts) {
+double minus_sum_n_log_n(const Counts& counts) {
+  std::vector<std::int64_t> ordered;  // so that the sum does not hang on the order of a hash table
+  for (const auto& [key, n] : counts) ordered.push_back(n);
+  std::ranges::sort(ordered);
   double sum = 0;
-  for (const std::int64_t n : counts)
-    if (n > 0) sum -= static_cast<double>(n) * std::log(static_cast<double>(n));
+  for (const std::int64_t n : ordered)
+    sum -= static_cast<double>(n) * std::log(static_cast<double>(n));
   return sum;
 }
 
-std::vector<std::int64_t> count_pairs(const Index& index) {
-  std::vector<std::int64_t> pairs(kTokens * kTokens, 0);
+// How often a target follows a token; silent tokens are no targets.
+Counts count_pairs(const Index& index) {
+  Counts pairs;
   for (std::int64_t i = 0; i < index.num_documents(); ++i) {
-    const auto tokens = index.document(i);
-    for (std::size_t t = 1; t < tokens.size(); ++t) {
-      if (tokens[t - 1] >= kTokens || tokens[t] >= kTokens)
+    const Tokens tokens = index.document(i);
+    const auto silent = index.silent(i);
+    auto range = silent.begin();
+    for (std::int64_t t = 0; t < tokens.size(); ++t) {
+      if (tokens[t] >= index.vocabulary())
         throw EngineError(ExitCode::kUnusable, "the token index holds an unknown token");
-      ++pairs[tokens[t - 1] * kTokens + tokens[t]];
+      while (range != silent.end() && range->end <= t) ++range;
+      const bool learned = range == silent.end() || t < range->begin;
+      if (t > 0 && learned) ++pairs[std::uint64_t{tokens[t - 1]} << 32 | tokens[t]];
     }
   }
   return pairs;
@@ -34,13 +44,13 @@ std::vector<std::int64_t> count_pairs(const Index& index) {
 }  // namespace
 
 TextEntropy text_entropy(const Index& index) {
-  const std::vector<std::int64_t> pairs = count_pairs(index);
-  std::vector<std::int64_t> before(kTokens, 0), target(kTokens, 0);
+  const Counts pairs = count_pairs(index);
+  Counts before, target;
   std::int64_t total = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    before[i / kTokens] += pairs[i];
-    target[i % kTokens] += pairs[i];
-    total += pairs[i];
+  for (const auto& [pair, n] : pairs) {
+    before[pair >> 32] += n;
+    target[pair & 0xffffffff] += n;
+    total += n;
   }
   if (total == 0) throw EngineError(ExitCode::kUnusable, "the text has no token to predict");
   const auto n = static_cast<double>(total);

@@ -11,7 +11,7 @@ struct TextEntropy {
   double bigram = 0;
 };
 
-// EngineError (kUnusable) for an index without targets or with tokens that are no byte tokens.
+// EngineError (kUnusable) for an index without targets or with unknown tokens.
 TextEntropy text_entropy(const Index& index);
 
 }  // namespace ptrain::data

@@ -64,6 +64,15 @@ std::vector<std::byte> read_whole(const std::string& path) {
   return bytes;
 }
 
+std::vector<std::byte> read_beginning(const std::string& path, std::int64_t most) {
+  OpenFile file(path);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(most));
+  std::size_t filled = 0;
+  while (const std::size_t count = file.read(std::span(bytes).subspan(filled))) filled += count;
+  bytes.resize(filled);
+  return bytes;
+}
+
 NewFile::NewFile(std::string path, const fault::FilePoints& points)
     : path_(std::move(path)),
       unfinished_(path_ + fmt::format(".tmp-{}", ::getpid())),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@ namespace ptrain::data {
 void read_in_pieces(const std::string& path,
                     const std::function<void(std::span<const std::byte>)>& take);
 std::vector<std::byte> read_whole(const std::string& path);
+// The first `most` bytes, or all of a shorter file.
+std::vector<std::byte> read_beginning(const std::string& path, std::int64_t most);
 
 // A file that appears under its name only when it is complete: written beside it, and renamed by
 // publish(). Without publish() nothing stays. EngineError (kEnvironment) where it cannot be

@@ -6,12 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "core/data/index_format.h"
 #include "engine/base/engine_error.h"
 #include "engine/data/file.h"
-#include "core/data/index_format.h"
 
 namespace ptrain::data {
 namespace {
@@ -41,13 +42,16 @@ class Mapping {
     ::close(descriptor);
     if (!known || data_ == MAP_FAILED) refuse(path, "it cannot be mapped into memory");
   }
-  ~Mapping() { if (bytes_ > 0) ::munmap(data_, bytes_); }
+  ~Mapping() {
+    if (bytes_ > 0) ::munmap(data_, bytes_);
+  }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
   std::size_t bytes() const { return bytes_; }
-  std::span<const std::uint16_t> tokens() const {
-    return {static_cast<const std::uint16_t*>(data_), bytes_ / sizeof(std::uint16_t)};
+  template <class Token>
+  std::span<const Token> tokens() const {
+    return {static_cast<const Token*>(data_), bytes_ / sizeof(Token)};
   }
 
  private:
@@ -59,18 +63,31 @@ class FileIndex final : public Index {
  public:
   explicit FileIndex(const std::string& path)
       : table_(read_table(path + ".idx")), mapping_(path + ".bin") {
-    if (mapping_.bytes() % 2 != 0 ||
-        mapping_.tokens().size() != static_cast<std::size_t>(table_.num_tokens()))
+    if (mapping_.bytes() % table_.token_bytes != 0 ||
+        mapping_.bytes() / table_.token_bytes != static_cast<std::size_t>(table_.num_tokens()))
       refuse(path + ".bin", "its size is not what its .idx says");
   }
 
   std::int64_t num_documents() const override { return table_.num_documents(); }
-  std::span<const std::uint16_t> document(std::int64_t index) const override {
+  Tokens document(std::int64_t index) const override {
     const auto i = static_cast<std::size_t>(index);
     const auto begin = static_cast<std::size_t>(table_.begin.at(i));
     const auto end = static_cast<std::size_t>(table_.begin.at(i + 1));
-    return mapping_.tokens().subspan(begin, end - begin);
+    if (table_.token_bytes == 4)
+      return Tokens(mapping_.tokens<std::uint32_t>().subspan(begin, end - begin));
+    return Tokens(mapping_.tokens<std::uint16_t>().subspan(begin, end - begin));
   }
+  std::vector<TokenRange> silent(std::int64_t index) const override {
+    const auto i = static_cast<std::size_t>(index);
+    const std::int64_t begin = table_.begin.at(i), end = table_.begin.at(i + 1);
+    std::vector<TokenRange> ranges;
+    for (auto range = std::ranges::upper_bound(table_.silent, begin, {}, &TokenRange::end);
+         range != table_.silent.end() && range->begin < end; ++range)
+      ranges.push_back({std::max(range->begin, begin) - begin, std::min(range->end, end) - begin});
+    return ranges;
+  }
+  std::uint32_t vocabulary() const override { return table_.vocabulary; }
+  std::uint32_t pad() const override { return table_.pad; }
   const std::string& content_hash() const override { return table_.content_hash; }
 
  private:
@@ -84,10 +101,18 @@ std::shared_ptr<const Index> open_index(const std::string& path) {
   return std::make_shared<FileIndex>(path);
 }
 
+std::int64_t count_targets(const Index& index, const packing::Range& range) {
+  std::int64_t count = range.length();
+  for (const TokenRange& silent : index.silent(range.document))
+    count -= std::max<std::int64_t>(
+        0, std::min(silent.end, range.end + 1) - std::max(silent.begin, range.begin + 1));
+  return count;
+}
+
 std::int64_t count_cut_documents(const Index& index, std::int64_t sequence) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < index.num_documents(); ++i)
-    if (static_cast<std::int64_t>(index.document(i).size()) - 1 > sequence) ++count;
+    if (index.document(i).size() - 1 > sequence) ++count;
   return count;
 }
 

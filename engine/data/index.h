@@ -2,35 +2,45 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
+#include "core/data/index_format.h"
+#include "core/packing/window.h"
 #include "core/recipe/recipe.h"
+#include "engine/data/tokens.h"
 
 namespace ptrain::data {
 
-// A tokenised text: documents of uint16 tokens, each ending in EOS. Read-only, mapped into memory.
+// A tokenised text: documents of tokens. Read-only, mapped into memory.
 class Index {
  public:
   virtual ~Index() = default;
   virtual std::int64_t num_documents() const = 0;
-  virtual std::span<const std::uint16_t> document(std::int64_t index) const = 0;
-  virtual const std::string& content_hash() const = 0;   // of sources and tokenizer
+  virtual Tokens document(std::int64_t index) const = 0;
+  // Its tokens that are never targets, counted from its first; ascending.
+  virtual std::vector<TokenRange> silent(std::int64_t index) const = 0;
+  virtual std::uint32_t vocabulary() const = 0;         // every token is below it
+  virtual std::uint32_t pad() const = 0;                // fills rows
+  virtual const std::string& content_hash() const = 0;  // of sources and tokenizer
 };
+
+// Targets of a range that are learned from: all but those that are silent.
+std::int64_t count_targets(const Index& index, const packing::Range& range);
 
 // Byte tokenizer: 0-255, EOS 256, PAD 257; vocabulary padded to a multiple of 64 (320).
 inline constexpr std::int32_t kByteEos = 256;
 inline constexpr std::int32_t kBytePad = 257;
 
 struct IndexFiles {
-  std::string train;         // path without .idx/.bin
-  std::string validation;    // empty: the recipe asks for none
+  std::string train;       // path without .idx/.bin
+  std::string validation;  // empty: the recipe asks for none
   std::string train_hash;
   std::string validation_hash;
   std::int64_t train_documents = 0, validation_documents = 0;
   std::int64_t train_tokens = 0, validation_tokens = 0;
-  std::int64_t skipped_files = 0;   // matched by a pattern, but empty or not a regular file
-  bool sources_changed = false;     // since the index was built; only from reopen_index
+  std::int64_t skipped_files = 0;  // matched by a pattern, but empty or not a regular file
+  bool sources_changed = false;    // since the index was built; only from reopen_index
 };
 
 // Builds what is missing in the cache and says where it lies. Several processes may call at once:

@@ -20,12 +20,6 @@ MicroBatch empty_batch(std::int64_t rows, std::int64_t sequence) {
   return batch;
 }
 
-void check_tokens(std::span<const std::uint16_t> tokens) {
-  if (std::ranges::max(tokens) > kByteEos)
-    throw EngineError(ExitCode::kUnusable, "the token index is damaged: it holds an unknown token",
-                      "remove the index in the cache folder; it is built again");
-}
-
 void close_span(MicroBatch& batch) {
   const std::int64_t begin = batch.documents.empty() ? 0 : batch.documents.back().end;
   const auto end = static_cast<std::int64_t>(batch.tokens.size());
@@ -35,20 +29,37 @@ void close_span(MicroBatch& batch) {
     batch.positions.push_back(static_cast<std::int32_t>(first + i));
 }
 
+std::int32_t token_of(const Index& index, std::uint32_t token) {
+  if (token < index.vocabulary()) return static_cast<std::int32_t>(token);
+  throw EngineError(ExitCode::kUnusable, "the token index is damaged: it holds an unknown token",
+                    "remove the index in the cache folder; it is built again");
+}
+
+// Takes the targets that are not to be learned out of those of `range`, the last of the batch.
+void silence(MicroBatch& batch, const Index& index, const packing::Range& range) {
+  const std::int64_t first = std::ssize(batch.targets) - range.length();
+  for (const TokenRange& silent : index.silent(range.document)) {
+    const std::int64_t begin = std::max(silent.begin, range.begin + 1);
+    const std::int64_t end = std::min(silent.end, range.end + 1);
+    for (std::int64_t token = begin; token < end; ++token)
+      batch.targets[static_cast<std::size_t>(first + token - range.begin - 1)] = kNoTarget;
+  }
+}
+
 void append_range(MicroBatch& batch, const Index& index, const packing::Range& range) {
-  const auto tokens = index.document(range.document)
-                          .subspan(static_cast<std::size_t>(range.begin),
-                                   static_cast<std::size_t>(range.length() + 1));
-  check_tokens(tokens);
-  batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end() - 1);
-  batch.targets.insert(batch.targets.end(), tokens.begin() + 1, tokens.end());
+  const Tokens tokens = index.document(range.document);
+  for (std::int64_t i = range.begin; i < range.end; ++i) {
+    batch.tokens.push_back(token_of(index, tokens[i]));
+    batch.targets.push_back(token_of(index, tokens[i + 1]));
+  }
+  silence(batch, index, range);
   close_span(batch);
 }
 
 void append_row(MicroBatch& batch, const Index& index, const packing::Row& row) {
   const std::size_t row_end = batch.tokens.size() + static_cast<std::size_t>(batch.sequence);
   for (const packing::Range& range : row) append_range(batch, index, range);
-  batch.tokens.resize(row_end, kBytePad);
+  batch.tokens.resize(row_end, static_cast<std::int32_t>(index.pad()));
   batch.targets.resize(row_end, kNoTarget);
   close_span(batch);
 }

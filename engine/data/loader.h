@@ -24,7 +24,7 @@ class Loader {
     std::uint64_t seed = 0;
     std::int64_t sequence = 0;
     recipe::Packing packing;
-    bool repeat = true;          // false: one pass (validation), then rows are all padding
+    bool repeat = true;  // false: one pass (validation), then rows are all padding
   };
   Loader(std::shared_ptr<const Index> index, Options options);
   ~Loader();

@@ -14,7 +14,7 @@ constexpr std::int64_t kLongestRow = std::int64_t{1} << 40;
 
 bool has_targets(const Index& index) {
   for (std::int64_t i = 0; i < index.num_documents(); ++i)
-    if (index.document(i).size() >= 2) return true;
+    if (count_targets(index, packing::whole_document(i, index.document(i).size())) > 0) return true;
   return false;
 }
 
@@ -45,7 +45,7 @@ packing::Row RowStream::take() {
   if (at_end()) return {};
   packing::Row row = rows_[static_cast<std::size_t>(position_.row++)];
   for (const packing::Range& range : row) {
-    position_.tokens_total += range.length();
+    position_.tokens_total += count_targets(*index_, range);
     if (range.begin == 0) ++position_.documents_total;
   }
   return row;
@@ -90,8 +90,9 @@ std::vector<packing::Range> RowStream::window_ranges() {
   std::vector<packing::Range> ranges = position_.carried;
   for (std::int64_t i = 0; i < position_.num_documents; ++i) {
     const std::int64_t document = order_[static_cast<std::size_t>(position_.first_document + i)];
-    const auto num_tokens = static_cast<std::int64_t>(index_->document(document).size());
-    ranges.push_back(packing::whole_document(document, num_tokens));
+    const packing::Range whole =
+        packing::whole_document(document, index_->document(document).size());
+    if (count_targets(*index_, whole) > 0) ranges.push_back(whole);
   }
   return ranges;
 }
@@ -134,8 +135,7 @@ void RowStream::check(const Position& position) const {
               position.num_documents <= documents - position.first_document;
   for (const packing::Range& range : position.carried)
     fits = fits && range.document >= 0 && range.document < documents && range.begin >= 0 &&
-           range.begin < range.end &&
-           range.end < static_cast<std::int64_t>(index_->document(range.document).size());
+           range.begin < range.end && range.end < index_->document(range.document).size();
   if (!fits) refuse("it points outside the data", "resume from an older checkpoint");
 }
 

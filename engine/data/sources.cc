@@ -50,8 +50,40 @@ SourceFile describe(const std::string& path) {
   }
   const std::int64_t modified_ns =
       std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-  SourceFile file{real, status.st_size, modified_ns};
+  SourceFile file;
+  file.path = real;
+  file.size = status.st_size;
+  file.modified_ns = modified_ns;
   std::free(real);
+  return file;
+}
+
+// By the name; a .bin with an .idx beside it is Megatron's.
+recipe::Format format_of(const std::string& path) {
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return recipe::Format::kJsonl;
+  if (path.ends_with(".idx")) return recipe::Format::kMegatron;
+  if (!path.ends_with(".bin")) return recipe::Format::kText;
+  std::error_code error;
+  const bool has_table = fs::exists(fs::path(path).replace_extension(".idx"), error);
+  return has_table ? recipe::Format::kMegatron : recipe::Format::kBin;
+}
+
+// A pair of Megatron's files is known by its .bin, whichever was named; a change of either counts.
+SourceFile describe_as(recipe::Format format, const std::string& path) {
+  if (format == recipe::Format::kAuto) format = format_of(path);
+  if (format != recipe::Format::kMegatron) {
+    SourceFile file = describe(path);
+    file.format = format;
+    return file;
+  }
+  if (!path.ends_with(".bin") && !path.ends_with(".idx"))
+    refuse(fmt::format("{} is neither a .bin nor an .idx of Megatron", path),
+           "name one of the two files, or another data format");
+  SourceFile file = describe(fs::path(path).replace_extension(".bin").string());
+  const SourceFile table = describe(fs::path(path).replace_extension(".idx").string());
+  file.format = format;
+  file.table = table.path;
+  file.modified_ns = std::max(file.modified_ns, table.modified_ns);
   return file;
 }
 
@@ -64,19 +96,22 @@ class Collector {
   std::vector<SourceFile> collect(const std::vector<recipe::DataSource>& patterns,
                                   const char* field) {
     std::vector<SourceFile> files;
-    for (const recipe::DataSource& source : patterns) add(source.path, field, files);
+    for (std::size_t i = 0; i < patterns.size(); ++i) add(patterns[i], i, field, files);
     return files;
   }
 
  private:
-  void add(const std::string& pattern, const char* field, std::vector<SourceFile>& files) {
+  void add(const recipe::DataSource& source, std::size_t number, const char* field,
+           std::vector<SourceFile>& files) {
+    const std::string& pattern = source.path;
     const GlobMatches found = matches(pattern, folder_);
     skipped_ += found.skipped;
     if (found.files.empty())
       refuse(fmt::format("{}: no file matches '{}' in {}", field, pattern, folder_),
              "check the path; it is relative to the recipe's folder");
     for (const std::string& path : found.files) {
-      SourceFile file = describe(path);
+      SourceFile file = describe_as(source.format, path);
+      file.source = number;
       if (file.size == 0)
         ++skipped_;
       else if (seen_.insert(file.path).second)
@@ -101,9 +136,10 @@ Sources find_sources(const recipe::Data& data, const std::string& folder) {
   if (data.max_documents > 0 && std::ssize(sources.train) > data.max_documents)
     sources.train.resize(static_cast<std::size_t>(data.max_documents));
   if (sources.train.empty())
-    refuse("data.train: nothing is left to train on: the files are empty or named by "
-           "data.validation too",
-           "name text files that are not empty");
+    refuse(
+        "data.train: nothing is left to train on: the files are empty or named by "
+        "data.validation too",
+        "name text files that are not empty");
   if (!data.validation.empty() && sources.validation.empty())
     refuse("data.validation: all files are empty", "name text files that are not empty");
   return sources;

@@ -33,6 +33,14 @@ std::string from_first(comm::Communicator& world, const std::function<std::strin
                     fields[2].get<std::string>());
 }
 
+void check_vocabulary(const data::Index& index, std::int64_t vocab_size) {
+  if (index.vocabulary() <= vocab_size) return;
+  throw EngineError(ExitCode::kUnusable,
+                    "the data holds tokens up to " + std::to_string(index.vocabulary() - 1) +
+                        ", but the model has " + std::to_string(vocab_size),
+                    "set model.vocab_size to that of the tokenizer");
+}
+
 }  // namespace
 
 RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communicator& world) {
@@ -51,6 +59,8 @@ RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communi
   fault::point("start.data.open_validation");
   if (const auto path = paths[1].get<std::string>(); !path.empty())
     data.validation = data::open_index(path);
+  check_vocabulary(*data.train, plan.recipe.model.vocab_size);
+  if (data.validation) check_vocabulary(*data.validation, plan.recipe.model.vocab_size);
   data.sources_changed = paths[2].get<bool>();
   return data;
 }

@@ -57,7 +57,17 @@ void check_heads(const Model& model, Breaches& out) {
   }
 }
 
-void check_vocabulary(const Model& model, Breaches& out) {
+void check_vocabulary(const Recipe& recipe, Breaches& out) {
+  const Model& model = recipe.model;
+  if (recipe.data.tokenizer == "none") {
+    if (model.vocab_size == 0)
+      out.push_back({{"model.vocab_size", "data.tokenizer"},
+                     "is needed without a tokenizer: how many tokens there are"});
+    if (recipe.validation.sample_tokens > 0)
+      out.push_back({{"validation.sample_tokens", "data.tokenizer"},
+                     "cannot be shown as text without a tokenizer"});
+    return;
+  }
   if (model.vocab_size == 0 || model.vocab_size >= kByteTokens) return;
   out.push_back({{"model.vocab_size", "data.tokenizer"},
                  fmt::format("{} is too small: the byte tokenizer has {} tokens; 0 takes what is "
@@ -176,7 +186,7 @@ std::vector<Breach> check(const Recipe& recipe) {
   Breaches out;
   check_name("name", recipe.name, out);
   check_heads(recipe.model, out);
-  check_vocabulary(recipe.model, out);
+  check_vocabulary(recipe, out);
   check_data(recipe, out);
   check_shapes(recipe, out);
   check_rate(recipe, out);

@@ -13,20 +13,30 @@ namespace ptrain::data {
 class MemoryIndex final : public Index {
  public:
   using Documents = std::vector<std::vector<std::uint16_t>>;
-  explicit MemoryIndex(Documents documents) : documents_(std::move(documents)) {}
+  using Silent = std::vector<std::vector<TokenRange>>;  // of each document
+  explicit MemoryIndex(Documents documents, Silent silent = {})
+      : documents_(std::move(documents)), silent_(std::move(silent)) {}
   std::int64_t num_documents() const override { return std::ssize(documents_); }
-  std::span<const std::uint16_t> document(std::int64_t index) const override {
-    return documents_.at(static_cast<std::size_t>(index));
+  Tokens document(std::int64_t index) const override {
+    return Tokens(std::span<const std::uint16_t>(documents_.at(static_cast<std::size_t>(index))));
   }
+  std::vector<TokenRange> silent(std::int64_t index) const override {
+    const auto i = static_cast<std::size_t>(index);
+    return i < silent_.size() ? silent_[i] : std::vector<TokenRange>{};
+  }
+  std::uint32_t vocabulary() const override { return kBytePad + 1; }
+  std::uint32_t pad() const override { return kBytePad; }
   const std::string& content_hash() const override { return hash_; }
 
  private:
   Documents documents_;
+  Silent silent_;
   std::string hash_ = "memory";
 };
 
-inline std::shared_ptr<const Index> memory_index(MemoryIndex::Documents documents) {
-  return std::make_shared<MemoryIndex>(std::move(documents));
+inline std::shared_ptr<const Index> memory_index(MemoryIndex::Documents documents,
+                                                 MemoryIndex::Silent silent = {}) {
+  return std::make_shared<MemoryIndex>(std::move(documents), std::move(silent));
 }
 
 }  // namespace ptrain::data

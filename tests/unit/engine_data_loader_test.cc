@@ -186,7 +186,7 @@ void add_pairs(const MicroBatch& batch, Pairs& pairs) {
 Pairs pairs_of(const Index& index) {
   Pairs pairs;
   for (std::int64_t d = 0; d < index.num_documents(); ++d)
-    for (std::size_t t = 1; t < index.document(d).size(); ++t)
+    for (std::int64_t t = 1; t < index.document(d).size(); ++t)
       ++pairs[{index.document(d)[t - 1], index.document(d)[t]}];
   return pairs;
 }

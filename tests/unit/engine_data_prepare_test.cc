@@ -46,10 +46,10 @@ class PrepareIndex : public testing::Test {
     std::vector<std::string> result;
     for (std::int64_t i = 0; i < index->num_documents(); ++i) {
       const auto tokens = index->document(i);
-      EXPECT_EQ(tokens.back(), kByteEos);
+      EXPECT_EQ(tokens[tokens.size() - 1], static_cast<std::uint32_t>(kByteEos));
       result.emplace_back();
-      for (const std::uint16_t token : tokens.first(tokens.size() - 1))
-        result.back().push_back(static_cast<char>(token));
+      for (std::int64_t t = 0; t + 1 < tokens.size(); ++t)
+        result.back().push_back(static_cast<char>(tokens[t]));
     }
     return result;
   }

@@ -1,0 +1,127 @@
+#include "engine/data/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/hash.h"
+#include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
+#include "engine/data/documents.h"
+#include "engine/data/encode.h"
+#include "engine/data/index.h"
+#include "engine/data/token_writer.h"
+
+namespace ptrain::data {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint32_t kLargestToken = 0x7ffffffe;
+
+// The documents of one file that belong to one side, as tokens.
+class Encoding final : public DocumentSink {
+ public:
+  Encoding(const KnownFile& known, Side side, TokenWriter& writer)
+      : known_(known), side_(side), writer_(writer), width_(token_bytes(known.file)) {}
+
+  void piece(Bytes bytes) override {
+    hasher_.update(bytes);
+    if (!ours()) return;
+    if (known_.file.format == recipe::Format::kJsonl) {
+      line_.insert(line_.end(), bytes.begin(), bytes.end());
+    } else {
+      write(bytes);
+    }
+  }
+
+  void end(std::int64_t number) override {
+    if (next_ >= known_.documents.size() || hasher_.digest() != known_.documents[next_].hash)
+      refuse_change();
+    if (ours()) finish(number);
+    hasher_ = Hasher64();
+    line_.clear();
+    ++next_;
+  }
+
+  void end_file() const {
+    if (next_ != known_.documents.size()) refuse_change();
+  }
+
+ private:
+  bool ours() const {
+    return next_ < known_.documents.size() && known_.documents[next_].side == side_;
+  }
+
+  [[noreturn]] void refuse_change() const {
+    throw EngineError(ExitCode::kUnusable,
+                      "the data file " + known_.file.path + " changes while it is read",
+                      "start again when nobody writes it");
+  }
+
+  void write(Bytes bytes) {
+    const auto width = static_cast<std::size_t>(width_);
+    tokens_.assign(bytes.size() / width, 0);
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      std::memcpy(&tokens_[i], bytes.data() + i * width, width);
+    if (!tokens_.empty() && std::ranges::max(tokens_) > kLargestToken)
+      throw EngineError(
+          ExitCode::kUnusable,
+          fmt::format("{}: document {} holds a negative token", known_.file.path, next_ + 1),
+          "write the file again with the tokens of a tokenizer");
+    writer_.tokens(tokens_);
+  }
+
+  void finish(std::int64_t number) {
+    fault::point("start.data.document");
+    const recipe::Format format = known_.file.format;
+    if (format == recipe::Format::kJsonl) {
+      const Encoded encoded =
+          encode_json_line(line_, fmt::format("{}:{}", known_.file.path, number));
+      writer_.tokens(encoded.tokens);
+      writer_.silent(encoded.silent);
+    } else if (format == recipe::Format::kText) {
+      writer_.tokens(std::vector<std::uint32_t>{kByteEos});
+    }
+    writer_.end_document();
+  }
+
+  const KnownFile& known_;
+  Side side_;
+  TokenWriter& writer_;
+  std::int64_t width_;
+  std::size_t next_ = 0;
+  Hasher64 hasher_;
+  std::vector<std::byte> line_;
+  std::vector<std::uint32_t> tokens_;
+};
+
+bool holds(const KnownFile& file, Side side) {
+  return std::ranges::any_of(file.documents,
+                             [&](const KnownDocument& document) { return document.side == side; });
+}
+
+}  // namespace
+
+void build_index(const recipe::Data& data, const std::vector<KnownFile>& files, Side side,
+                 const std::string& path, const std::string& content_hash) {
+  const bool wide = std::ranges::any_of(files, [&](const KnownFile& file) {
+    return holds(file, side) && token_bytes(file.file) == 4;
+  });
+  TokenWriter writer(path, wide ? 4 : 2);
+  writer.begin_source();
+  std::size_t source = 0;
+  for (const KnownFile& file : files) {
+    if (!holds(file, side)) continue;
+    for (; source < file.file.source; ++source) writer.begin_source();
+    Encoding sink(file, side, writer);
+    read_documents(file.file, data.end_token, sink);
+    sink.end_file();
+  }
+  const bool bytes = data.tokenizer == "byte";
+  const std::uint32_t least = bytes ? kBytePad + 1 : 1;
+  writer.publish(content_hash, std::max(least, writer.largest() + 1), bytes ? kBytePad : 0);
+}
+
+}  // namespace ptrain::data

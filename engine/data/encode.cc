@@ -1,0 +1,97 @@
+#include "engine/data/encode.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/engine_error.h"
+#include "engine/data/index.h"
+
+namespace ptrain::data {
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& place, const std::string& reason) {
+  throw EngineError(ExitCode::kUnusable, place + ": " + reason,
+                    R"(a line is {"text": ...}, {"prompt": ..., "completion": ...} or )"
+                    R"({"messages": [{"role": ..., "content": ...}]})");
+}
+
+// Puts pieces of text one behind the other.
+class Writer {
+ public:
+  void add(const std::string& text, bool learned) {
+    const std::int64_t begin = std::ssize(result_.tokens);
+    for (const char c : text) result_.tokens.push_back(static_cast<unsigned char>(c));
+    mark(begin, learned);
+  }
+  Encoded finish(bool learned) {
+    result_.tokens.push_back(kByteEos);
+    mark(std::ssize(result_.tokens) - 1, learned);
+    return std::move(result_);
+  }
+
+ private:
+  void mark(std::int64_t begin, bool learned) {
+    const std::int64_t end = std::ssize(result_.tokens);
+    if (learned || begin == end) return;
+    auto& silent = result_.silent;
+    if (!silent.empty() && silent.back().end == begin) {
+      silent.back().end = end;
+    } else {
+      silent.push_back({begin, end});
+    }
+  }
+
+  Encoded result_;
+};
+
+const std::string& text_of(const json& object, const char* key, const std::string& place) {
+  if (!object.contains(key)) refuse(place, std::string("'") + key + "' is missing");
+  const json& value = object[key];
+  if (!value.is_string()) refuse(place, std::string("'") + key + "' is not a text");
+  return value.get_ref<const std::string&>();
+}
+
+Encoded encode_messages(const json& messages, const std::string& place) {
+  if (!messages.is_array() || messages.empty())
+    refuse(place, "'messages' is not a list of messages");
+  Writer writer;
+  bool learned = false;
+  for (const json& message : messages) {
+    if (!message.is_object()) refuse(place, "a message is not an object");
+    const std::string& role = text_of(message, "role", place);
+    learned = role == "assistant";
+    writer.add("<|im_start|>" + role + "\n", false);
+    writer.add(text_of(message, "content", place) + "<|im_end|>", learned);
+    writer.add("\n", false);
+  }
+  return writer.finish(learned);
+}
+
+Encoded encode_object(const json& line, const std::string& place) {
+  if (!line.is_object()) refuse(place, "it is not an object");
+  if (line.contains("messages")) return encode_messages(line["messages"], place);
+  Writer writer;
+  if (line.contains("prompt") || line.contains("completion")) {
+    writer.add(text_of(line, "prompt", place), false);
+    writer.add(text_of(line, "completion", place), true);
+  } else {
+    writer.add(text_of(line, "text", place), true);
+  }
+  return writer.finish(true);
+}
+
+}  // namespace
+
+Encoded encode_json_line(std::span<const std::byte> line, const std::string& place) {
+  const auto* begin = reinterpret_cast<const char*>(line.data());
+  json object;
+  try {
+    object = json::parse(begin, begin + line.size());
+  } catch (const json::exception& error) {
+    refuse(place, error.what());
+  }
+  return encode_object(object, place);
+}
+
+}  // namespace ptrain::data
