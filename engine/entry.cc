@@ -111,6 +111,12 @@ int run_rank(const run::Request& request) {
     const comm::Identity identity = comm::identify();
     control = std::make_unique<control::ControlClient>(request, identity.rank);
     world = identity.size > 1 ? comm::make_mpi({}) : comm::make_single();
+    control->watch_collectives([&world] {
+      const comm::CollectiveMark mark = world->last_collective();
+      return mark.sequence == 0
+                 ? std::string()
+                 : fmt::format("{} {}#{}", mark.communicator, mark.verb, mark.sequence);
+    });
     return run_request(request, *world, *control);
   });
   if (control != nullptr) control->goodbye(outcome.code, outcome.message, outcome.next_shape);

@@ -11,6 +11,9 @@ std::string Directory::metrics() const { return root + "/metrics.jsonl"; }
 std::string Directory::verdict() const { return root + "/verdict.json"; }
 std::string Directory::lock() const { return root + "/lock"; }
 std::string Directory::trace() const { return root + "/trace"; }
+std::string Directory::trace(int attempt, int rank) const {
+  return fmt::format("{}/attempt-{}-rank-{}.json", trace(), attempt, rank);
+}
 std::string Directory::checkpoints() const { return root + "/checkpoints"; }
 
 std::string Directory::checkpoint(std::int64_t step) const {

@@ -16,6 +16,7 @@ struct Directory {
   std::string verdict() const;  // verdict.json
   std::string lock() const;     // held while a supervisor works on the run
   std::string trace() const;
+  std::string trace(int attempt, int rank) const;
   std::string checkpoints() const;
   std::string checkpoint(std::int64_t step) const;    // checkpoints/step-00000042
   std::string attempt_folder(int attempt) const;      // logs/attempt-1

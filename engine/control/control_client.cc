@@ -87,9 +87,9 @@ void ControlClient::set_step(std::int64_t step) {
   state_.step = step;
 }
 
-void ControlClient::set_collective(std::string collective) {
+void ControlClient::watch_collectives(std::function<std::string()> last) {
   const std::lock_guard lock(mutex_);
-  state_.collective = std::move(collective);
+  last_collective_ = std::move(last);
 }
 
 void ControlClient::step_done(const run::StepDone& done) {
@@ -121,6 +121,7 @@ void ControlClient::serve() {
       {
         const std::lock_guard lock(mutex_);
         beat = state_;
+        if (last_collective_) beat.collective = last_collective_();
       }
       beat.resident_bytes = resident_bytes();
       send(beat);

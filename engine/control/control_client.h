@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,7 +29,9 @@ class ControlClient {
   // What the next heartbeats say. `phase`: starting, step, collective, checkpoint, validation ...
   void set_phase(std::string phase);
   void set_step(std::int64_t step);                // last finished
-  void set_collective(std::string collective);     // last begun, "NAME#SEQUENCE"
+  // Each heartbeat asks `last` for the collective that was begun last, "NAME VERB#SEQUENCE". It is
+  // called from another thread until this object is gone.
+  void watch_collectives(std::function<std::string()> last);
 
   void step_done(const run::StepDone& done);       // also set_step(done.step)
   void event(run::EventKind kind, nlohmann::json fields = nlohmann::json::object());
@@ -51,6 +54,7 @@ class ControlClient {
   std::atomic<bool> closing_ = false;
   mutable std::mutex mutex_;         // guards all below
   run::Heartbeat state_;
+  std::function<std::string()> last_collective_;
   run::Stop stop_;
   std::mutex send_mutex_;            // lines are written whole
   std::string unread_;               // of the thread only

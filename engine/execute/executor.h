@@ -22,7 +22,7 @@
 
 namespace ptrain::execute {
 
-// Called around each action; for the trace.
+// Called when an action begins, all it waits for being done, and when it ends; for the trace.
 using ActionObserver = std::function<void(const program::Action&, bool begins)>;
 
 // Runs the programs of one rank on tensors. Every rank of the world must run its program of the

@@ -6,12 +6,17 @@
 namespace ptrain::execute {
 
 void LaneQueue::push(int action, std::vector<Stage> stages, std::function<void()> finish) {
-  entries_.push_back({action, std::move(stages), 0, nullptr, std::move(finish)});
+  Entry entry;
+  entry.action = action;
+  entry.stages = std::move(stages);
+  entry.finish = std::move(finish);
+  entries_.push_back(std::move(entry));
   poll();
 }
 
 // Brings an entry as far as it goes; true when all its communication is done.
 bool LaneQueue::advance(Entry& entry, bool block) {
+  if (!std::exchange(entry.begun, true) && watcher_) watcher_(entry.action, true);
   while (!entry.communicated()) {
     if (entry.work == nullptr) entry.work = entry.stages[entry.next_stage++]();
     if (entry.work == nullptr) continue;
@@ -21,6 +26,7 @@ bool LaneQueue::advance(Entry& entry, bool block) {
       return false;
     entry.work = nullptr;
   }
+  if (!std::exchange(entry.ended, true) && watcher_) watcher_(entry.action, false);
   return true;
 }
 

@@ -16,6 +16,10 @@ class LaneQueue {
   // Starts one collective, when those before it are done; null where it leaves nothing to wait for.
   using Stage = std::function<comm::WorkHandle()>;
 
+  // Told when an action's first collective is started and when its last is done.
+  using Watcher = std::function<void(int action, bool begins)>;
+
+  void watch(Watcher watcher) { watcher_ = std::move(watcher); }
   void push(int action, std::vector<Stage> stages, std::function<void()> finish);
   void poll();
   // Returns at once for actions that are not in this queue or were waited for before.
@@ -24,15 +28,18 @@ class LaneQueue {
 
  private:
   struct Entry {
-    int action;
+    int action = 0;
     std::vector<Stage> stages;
     std::size_t next_stage = 0;
     comm::WorkHandle work;
     std::function<void()> finish;
+    bool begun = false;
+    bool ended = false;
     bool communicated() const { return next_stage == stages.size() && work == nullptr; }
   };
   bool advance(Entry& entry, bool block);
 
+  Watcher watcher_;
   std::deque<Entry> entries_;
 };
 

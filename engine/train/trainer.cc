@@ -18,6 +18,7 @@
 #include "engine/train/run_data.h"
 #include "engine/train/run_state.h"
 #include "engine/train/shape_run.h"
+#include "engine/train/trace.h"
 
 namespace ptrain::train {
 namespace {
@@ -76,6 +77,10 @@ class Trainer {
     progress_.train_hash = data_.train->content_hash();
     if (data_.validation != nullptr) progress_.validation_hash = data_.validation->content_hash();
     reporter_.emplace(input_, *shape_, progress_.step);
+    if (recipe_.log.trace_steps > 0)
+      trace_.emplace(shape_->executor(),
+                     directory_.trace(input_.request.attempt, input_.world.rank()),
+                     input_.world.rank(), recipe_.log.trace_steps);
     say_started(checkpoint);
     last_save_ = Clock::now();
   }
@@ -109,6 +114,7 @@ class Trainer {
     check_finite(result, settings.step);
     progress_.step = settings.step;
     progress_.tokens_total += result.num_targets;
+    if (trace_) trace_->step_done(progress_.step);
     reporter_->step(result, progress_, settings.learning_rate, seconds_since(begin));
   }
 
@@ -225,6 +231,7 @@ class Trainer {
   std::optional<ShapeRun> shape_;
   std::optional<data::Loader> loader_;
   std::optional<Reporter> reporter_;
+  std::optional<Trace> trace_;
   Clock::time_point last_save_;
   std::int64_t saved_step_ = -1;
 };

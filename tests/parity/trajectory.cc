@@ -147,6 +147,15 @@ Trajectory train(const Experiment& experiment) {
   return result;
 }
 
+std::vector<double> losses_on(comm::Communicator& world, const Experiment& experiment) {
+  RankRun rank(experiment, world);
+  std::vector<double> losses;
+  for (int index = 0; index < experiment.num_steps; ++index)
+    losses.push_back(rank.step(index).loss);
+  rank.close();
+  return losses;
+}
+
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {

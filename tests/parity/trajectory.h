@@ -7,6 +7,7 @@
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 #include "core/program/memory.h"
+#include "engine/comm/communicator.h"
 
 namespace ptrain::parity {
 
@@ -38,6 +39,9 @@ struct Trajectory {
 // Trains on toy_rows with ranks as threads of this process; every step has the same rows for any
 // layout with as many rows a step.
 Trajectory train(const Experiment& experiment);
+
+// The losses of the same training with `world` as its ranks; the same on each. Collective.
+std::vector<double> losses_on(comm::Communicator& world, const Experiment& experiment);
 
 // ||a - b|| / ||b||, or ||a - b|| where b is zero.
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b);

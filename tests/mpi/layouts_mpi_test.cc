@@ -1,0 +1,82 @@
+// Run by mpirun on 2 or 4 ranks: layouts between processes, by messages and by a shared window,
+// give the bits that they give between threads. `dies`: rank 1 ends in the midst of a step, so the
+// job ends and nobody waits for ever.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <exception>
+#include <string_view>
+#include <vector>
+
+#include "engine/comm/bootstrap_pmix.h"
+#include "tests/parity/trajectory.h"
+
+namespace ptrain::parity {
+namespace {
+
+Experiment experiment_of(const mesh::Layout& layout) {
+  Experiment experiment;
+  experiment.model.hidden_size = 16;
+  experiment.model.intermediate_size = 44;
+  experiment.model.num_hidden_layers = 2;
+  experiment.model.num_attention_heads = 4;
+  experiment.model.num_key_value_heads = 2;
+  experiment.model.head_dim = 4;
+  experiment.model.vocab_size = 61;
+  experiment.dtype = DType::kFloat32;
+  experiment.layout = layout;
+  experiment.layout.num_micro_batches = 3;
+  experiment.num_steps = 5;
+  return experiment;
+}
+
+std::vector<mesh::Layout> layouts_of(int num_ranks) {
+  std::vector<mesh::Layout> layouts{{.dp = num_ranks}};
+  for (const int zero : {1, 2, 3}) {
+    layouts.push_back({.shard = num_ranks, .zero = zero});
+    if (num_ranks > 2) layouts.push_back({.dp = 2, .shard = num_ranks / 2, .zero = zero});
+  }
+  return layouts;
+}
+
+bool all_agree(comm::Communicator& world) {
+  bool agree = true;
+  for (mesh::Layout layout : layouts_of(world.size()))
+    for (const bool window : {false, true}) {
+      layout.shared_window = window;
+      const Experiment experiment = experiment_of(layout);
+      const bool equal = losses_on(world, experiment) == train(experiment).losses;
+      if (!equal || world.rank() == 0)
+        fmt::print("rank {}: {} {}\n", world.rank(), to_string(experiment.layout),
+                   equal ? "agrees" : "DIFFERS");
+      agree = agree && equal;
+    }
+  return agree;
+}
+
+void die_in_a_step(comm::Communicator& world) {
+  Experiment experiment = experiment_of({.shard = world.size(), .zero = 3});
+  experiment.layout.shared_window = true;
+  experiment.num_steps = 1000000;
+  if (world.rank() == 1) alarm(1);   // ends the process where it stands
+  losses_on(world, experiment);
+}
+
+}  // namespace
+}  // namespace ptrain::parity
+
+int main(int argc, char** argv) {
+  using namespace ptrain;
+  try {
+    comm::identify();
+    const auto world = comm::make_mpi({.time_limit_s = 60});
+    if (argc > 1 && argv[1] == std::string_view("dies")) parity::die_in_a_step(*world);
+    const bool agree = parity::all_agree(*world);
+    world->close();
+    comm::leave();
+    return agree ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
