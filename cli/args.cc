@@ -4,6 +4,7 @@
 #include <memory>
 #include <sstream>
 
+#include "core/recipe/spelling.h"
 #include "core/run/build_id.h"
 
 namespace ptrain::cli {
@@ -50,9 +51,18 @@ void add_run(CLI::App& app, Command& chosen) {
 
 void add_resume(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<ResumeArguments>();
-  auto* sub = add(app, chosen, "resume", "Continue a run from its newest checkpoint", &cmd_resume,
-                  args);
-  sub->add_option("run", args->run, "Run directory")->required();
+  auto* sub = add(app, chosen, "resume",
+                  "Continue a run, or begin one from a checkpoint of anyone", &cmd_resume, args);
+  sub->add_option("from", args->from,
+                  "Run directory: it goes on from its newest checkpoint by its own recipe.yaml. "
+                  "With --recipe: a checkpoint (DCP folder) from which a new run begins")
+      ->required();
+  add_overrides(sub, args->overrides);
+  auto* recipe = sub->add_option("--recipe", args->recipe, "Recipe file (YAML) of the new run");
+  sub->add_option("--directory", args->directory, "Of the new run (default: runs/NAME/TIME)")
+      ->needs(recipe);
+  sub->add_flag("--allow-changes", args->allow_changes,
+                "Go on with what differs from before, and begin anew with what is missing");
 }
 
 void add_data(CLI::App& app, Command& chosen) {
@@ -109,6 +119,25 @@ void add_inspections(CLI::App& app, Command& chosen) {
 
 }  // namespace
 
+namespace {
+
+// CLI11 only complains that a subcommand is missing; this names the word and the nearest command.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() == word) return "";
+    if (sub->get_group().empty()) continue;
+    names.push_back(sub->get_name());
+    list += (list.empty() ? "" : ", ") + sub->get_name();
+  }
+  const std::string nearest = recipe::nearest(word, names);
+  return "ptrain: unknown command '" + word + "'" +
+         (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + "\n  commands: " + list;
+}
+
+}  // namespace
+
 Parsed parse(int argc, const char* const* argv) {
   CLI::App app("Trains large language models from one recipe.", "ptrain");
   Parsed parsed;
@@ -120,13 +149,16 @@ Parsed parse(int argc, const char* const* argv) {
   add_inspections(app, parsed.command);
   add_data(app, parsed.command);
   add_worker(app, parsed.command);
+  if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);
+  parsed.code = static_cast<int>(ExitCode::kUsage);
+  if (!parsed.text.empty()) return parsed;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int code = app.exit(error, out, err);
     parsed.command = nullptr;
-    parsed.text = code == 0 ? out.str() : err.str();
+    parsed.text = code == 0 ? out.str() : "ptrain: " + err.str();
     parsed.code = code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return parsed;

@@ -1,27 +1,119 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/planning.h"
+#include "cli/resume_checkpoint.h"
 #include "cli/start_run.h"
+#include "core/base/hash.h"
+#include "core/recipe/json.h"
+#include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/resume/differences.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/policy.h"
-#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
 
-Result<ExitCode> cmd_resume(const ResumeArguments& arguments) {
-  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
-  PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
+namespace {
+
+Status refuse_checkpoint(const std::string& path) {
+  if (!is_regular_file(absolute_path(path) + "/.metadata")) return {};
+  return fail(ExitCode::kUsage, fmt::format("{} is a checkpoint, not a run directory", path),
+              "add --recipe FILE to begin a new run from it");
+}
+
+// Whether any difference is one that the plan rests on: then layouts are chosen again, else they
+// stay as they are and the run stays exact to the bit.
+bool needs_plan(const std::vector<resume::Difference>& differences) {
+  return std::any_of(differences.begin(), differences.end(), [](const auto& difference) {
+    for (const char* section : {"parallel", "cluster", "shapes", "precision"})
+      if (difference.field.starts_with(section)) return true;
+    return false;
+  });
+}
+
+Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe) {
+  const recipe::LoadedRecipe loaded{recipe, plan.recipe_folder, "", plan.recipe_hash};
+  PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
+  for (const auto& note : planning.notes) say("note: " + note);
+  planning.plan.origin = plan.origin;
+  return std::move(planning.plan);
+}
+
+std::string hash_of(const run::Plan& plan, const std::vector<std::string>& overrides) {
+  std::string identity = plan.recipe_hash;
+  for (const auto& text : overrides) identity.append(1, '\0').append(text);
+  return hash128_hex(identity);
+}
+
+// The plan with the overrides, in place of the run's own; the folder of each attempt keeps the one
+// that it ran on.
+Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan& plan,
+                               const ResumeArguments& arguments) {
+  PTRAIN_TRY(const auto recipe, recipe::override_recipe(plan.recipe, arguments.overrides));
+  const auto differences =
+      resume::differences(recipe::to_json(plan.recipe), recipe::to_json(recipe));
+  for (const auto& difference : differences) say("changed: " + resume::to_string(difference));
+  PTRAIN_CHECK(resume::permit(differences, arguments.allow_changes));
+  if (differences.empty()) return plan;
+  run::Plan changed = plan;
+  if (needs_plan(differences)) {
+    PTRAIN_TRY(changed, plan_again(plan, recipe));
+  }
+  changed.recipe = recipe;
+  changed.recipe_hash = hash_of(plan, arguments.overrides);
+  PTRAIN_CHECK(write_plan(directory.plan(), changed));
+  supervise::EventLog log(directory);
+  PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts_text(changed)}}));
+  return changed;
+}
+
+// A run whose checkpoints are gone must not begin anew unasked.
+Status check_not_lost(const run::Directory& directory) {
+  PTRAIN_TRY(const auto events, supervise::read_events(directory.events()));
+  const auto is_published = [](const run::Event& event) {
+    return event.kind == run::EventKind::kCheckpointPublished;
+  };
+  if (std::none_of(events.begin(), events.end(), is_published)) return {};
+  return fail(ExitCode::kUnusable,
+              fmt::format("{} wrote checkpoints, but none is left in {}", directory.root,
+                          directory.checkpoints()),
+              "bring one of them back from a copy, or start again with `ptrain run`");
+}
+
+void say_start(const run::Directory& directory, const run::Plan& plan, std::int64_t step) {
+  std::string from = step < 0 ? plan.origin.checkpoint : directory.checkpoint(step);
+  if (from.empty()) from = "the beginning, since there is no checkpoint yet";
+  say(fmt::format("ptrain: continuing from {}, by the run's own {}", from, directory.recipe()));
+}
+
+Result<ExitCode> resume_run(const ResumeArguments& arguments) {
+  PTRAIN_CHECK(refuse_checkpoint(arguments.from));
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
+  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
+  PTRAIN_TRY(run::Plan plan, read_plan(directory.plan()));
   const auto steps = supervise::checkpoint_steps(directory);
   const std::int64_t step = steps.empty() ? -1 : steps.back();
-  if (supervise::shape_after(plan, step).empty()) {
+  if (steps.empty()) PTRAIN_CHECK(check_not_lost(directory));
+  if (!arguments.overrides.empty()) {
+    PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
+  }
+  if (supervise::shape_after(plan, std::max(step, plan.origin.step)).empty()) {
     say(fmt::format("ptrain: {} is finished: all of its {} steps are done", directory.root, step));
     return ExitCode::kDone;
   }
-  say(step < 0 ? "ptrain: no checkpoint yet, so the run starts from the beginning"
-               : fmt::format("ptrain: continuing from {}", directory.checkpoint(step)));
-  return start_run(directory, plan);
+  say_start(directory, plan, step);
+  return start_run(directory, plan, lock);
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_resume(const ResumeArguments& arguments) {
+  return arguments.recipe.empty() ? resume_run(arguments) : resume_checkpoint(arguments);
 }
 
 }  // namespace ptrain::cli

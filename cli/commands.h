@@ -29,7 +29,11 @@ struct RunArguments {
 };
 
 struct ResumeArguments {
-  std::string run;                  // run directory
+  std::string from;                 // run directory; with a recipe: any DCP folder
+  std::string recipe;               // file
+  std::string directory;            // of the new run; empty: runs/NAME/TIME
+  bool allow_changes = false;
+  std::vector<std::string> overrides;
 };
 
 struct DataArguments {

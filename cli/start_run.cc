@@ -1,14 +1,54 @@
 #include "cli/start_run.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
 #include "cli/engine_module.h"
+#include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/start/mpirun.h"
-#include "launcher/supervise/run_folder.h"
+#include "launcher/supervise/event_log.h"
 #include "launcher/supervise/supervisor.h"
 
 namespace ptrain::cli {
 
-Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan) {
-  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
+// Local time, so that a person finds the run again.
+std::string new_run_path(const std::string& directory, const std::string& name) {
+  if (!directory.empty()) return absolute_path(directory);
+  const auto now =
+      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+  return absolute_path(fmt::format("runs/{}/{:%Y%m%d-%H%M%S}", name, now));
+}
+
+Status check_start() {
+  PTRAIN_CHECK(start::Mpirun::find());
+  PTRAIN_CHECK(find_engine());
+  return {};
+}
+
+std::string layouts_text(const run::Plan& plan) {
+  std::string text;
+  for (const auto& shape : plan.shapes)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", shape.name,
+                        mesh::to_string(shape.layout));
+  return text;
+}
+
+Result<run::Directory> write_run(const std::string& path, const recipe::LoadedRecipe& loaded,
+                                 const run::Plan& plan) {
+  PTRAIN_TRY(const run::Directory directory, supervise::create_run(path));
+  PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
+  PTRAIN_CHECK(write_plan(directory.plan(), plan));
+  supervise::EventLog log(directory);
+  PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
+  PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts_text(plan)}}));
+  return directory;
+}
+
+Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
+                           const supervise::RunLock&) {
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
   PTRAIN_CHECK(find_engine());
   PTRAIN_TRY(const std::string worker, own_path());

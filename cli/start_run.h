@@ -4,11 +4,28 @@
 
 #include "core/run/directory.h"
 #include "core/run/plan.h"
+#include "launcher/recipe/reader.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
 
-// Takes the run's lock, finds mpirun and the engine, and supervises attempts until the run ends.
-Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan);
+// Where a new run goes: the folder asked for, or runs/NAME/TIME.
+std::string new_run_path(const std::string& directory, const std::string& name);
+
+// What must be there to start ranks: mpirun and the engine. Checked before anything is written.
+Status check_start();
+
+// Makes the run directory with recipe, plan and first events.
+Result<run::Directory> write_run(const std::string& path, const recipe::LoadedRecipe& loaded,
+                                 const run::Plan& plan);
+
+// "short: dp 2, long: shard 2"
+std::string layouts_text(const run::Plan& plan);
+
+// Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on
+// it.
+Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
+                           const supervise::RunLock& lock);
 
 // The exact command that starts the ranks of the plan's first shape, for --dry-run.
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan);

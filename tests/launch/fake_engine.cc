@@ -1,6 +1,7 @@
 // An engine without tensors for tests of starting and watching: its ranks count steps and, told by
 // the environment, fail in a chosen way.
-//   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error kill segv freeze stall
+//   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error oom kill segv freeze
+//                                       stall lag
 //   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
 //   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes
 // it
@@ -64,16 +65,21 @@ void act(const std::string& action, control::ControlClient& control) {
   if (action == "kill") ::raise(SIGKILL);
   if (action == "segv") ::raise(SIGSEGV);
   if (action == "freeze") ::raise(SIGSTOP);
+  if (action == "oom") throw EngineError(ExitCode::kOutOfMemory, "this rank is out of memory");
   if (action == "stall") {
     control.set_phase("step");
     sleep_for_ever();
   }
+  if (action == "lag") sleep_for_ever();  // inside the collective that it began last
   throw EngineError(ExitCode::kUsage, "the fake engine does not know '" + action + "'");
 }
 
-std::int64_t step_of(const std::string& checkpoint) {
-  const auto dash = checkpoint.rfind('-');
-  return dash == std::string::npos ? 0 : std::stoll(checkpoint.substr(dash + 1));
+// Of the newest checkpoint; 0: there is none.
+std::int64_t saved_step(const run::Directory& directory) {
+  std::int64_t step = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.checkpoints()))
+    step = std::max<std::int64_t>(step, std::stoll(entry.path().filename().string().substr(5)));
+  return step;
 }
 
 // Ranks keep step with one another, as the ranks of a real run do: each writes its step to a file
@@ -132,6 +138,12 @@ void save(const run::Request& request, int rank, std::int64_t step) {
     std::filesystem::create_directories(run::Directory{request.run_directory}.checkpoint(step));
 }
 
+// Outlives the client that asks for it.
+std::atomic<std::int64_t>& last_collective() {
+  static std::atomic<std::int64_t> sequence = 0;
+  return sequence;
+}
+
 void train(const run::Request& request, int rank, control::ControlClient& control) {
   const run::Directory directory{request.run_directory};
   const auto plan = read_plan(directory.attempt_plan(request.attempt));
@@ -139,9 +151,14 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
   const std::int64_t every = plan.recipe.checkpoint.every_steps;
   const auto time = std::chrono::milliseconds(std::stoi(variable("PTRAIN_FAKE_STEP_MS", "20")));
   Barrier barrier(request, static_cast<int>(plan.ranks.size()));
-  for (std::int64_t step = step_of(request.resume_from) + 1; step <= span.last; ++step) {
+  std::atomic<std::int64_t>& collective = last_collective();
+  control.watch_collectives([&collective] {
+    return collective == 0 ? "" : "world all_reduce#" + std::to_string(collective);
+  });
+  for (std::int64_t step = saved_step(directory) + 1; step <= span.last; ++step) {
     act(action_at(rank, step), control);
     control.set_phase("collective");
+    collective = step;
     barrier.wait(rank, 2 * step);
     std::this_thread::sleep_for(time);
     control.set_step(step);
