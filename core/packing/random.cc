@@ -1,5 +1,7 @@
 #include "core/packing/random.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace ptrain::packing {
@@ -35,6 +37,38 @@ std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
   std::iota(order.begin(), order.end(), 0);
   shuffle(order, RandomStream(stream_key(seed, Draw::kDocumentOrder, epoch)));
   return order;
+}
+
+namespace {
+
+// The documents of one source in an epoch, in no order that matters.
+void draw(std::uint64_t seed, std::int64_t epoch, std::size_t number, const Source& source,
+          std::vector<std::int64_t>& documents) {
+  if (source.num_documents == 0) return;
+  const auto size = static_cast<double>(source.num_documents);
+  const std::int64_t total = std::max<std::int64_t>(1, std::llround(source.weight * size));
+  const std::int64_t extra = total % source.num_documents;
+  for (std::int64_t copy = 0; copy < total / source.num_documents; ++copy)
+    for (std::int64_t i = 0; i < source.num_documents; ++i)
+      documents.push_back(source.first_document + i);
+  if (extra == 0) return;
+  std::vector<std::int64_t> order(static_cast<std::size_t>(source.num_documents));
+  std::iota(order.begin(), order.end(), source.first_document);
+  const auto choice = static_cast<std::int64_t>(number);
+  shuffle(order, RandomStream(stream_key(seed, Draw::kChoice, choice)));
+  const std::int64_t begin = (epoch % source.num_documents) * extra % source.num_documents;
+  for (std::int64_t i = 0; i < extra; ++i)
+    documents.push_back(order[static_cast<std::size_t>((begin + i) % source.num_documents)]);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
+                                         const std::vector<Source>& sources) {
+  std::vector<std::int64_t> documents;
+  for (std::size_t i = 0; i < sources.size(); ++i) draw(seed, epoch, i, sources[i], documents);
+  shuffle(documents, RandomStream(stream_key(seed, Draw::kDocumentOrder, epoch)));
+  return documents;
 }
 
 }  // namespace ptrain::packing

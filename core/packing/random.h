@@ -18,7 +18,7 @@ class RandomStream {
   std::uint64_t state_;
 };
 
-enum class Draw : std::uint64_t { kDocumentOrder = 1, kRowOrder = 2 };
+enum class Draw : std::uint64_t { kDocumentOrder = 1, kRowOrder = 2, kChoice = 3 };
 
 // The key of a stream of its own for each (seed, draw, epoch, window).
 std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch,
@@ -30,6 +30,20 @@ void shuffle(std::vector<T>& items, RandomStream stream) {
   for (std::size_t left = items.size(); left > 1; --left)
     std::swap(items[left - 1], items[static_cast<std::size_t>(stream.below(left))]);
 }
+
+// How often the documents of a source come in an epoch: `weight` times in the mean.
+struct Source {
+  std::int64_t first_document = 0;
+  std::int64_t num_documents = 0;
+  double weight = 1;
+};
+
+// The documents of an epoch, shuffled. Of a source with weight 2.25 every document comes twice and
+// a quarter of them, rounded, a third time: each epoch goes on in the source's own seeded order
+// where the one before it ended, so that the choice falls on all alike. At least one document of a
+// source comes. The number is the same in every epoch. A function of its arguments alone.
+std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
+                                         const std::vector<Source>& sources);
 
 // The documents 0 .. num_documents-1 in the order of an epoch; a function of its arguments alone,
 // so every rank of every layout computes the same.

@@ -38,6 +38,7 @@ struct Model {
 struct DataSource {
   std::string path;  // a file or a glob ('**' matches folders); relative to the recipe
   Format format = Format::kAuto;
+  double weight = 1;  // train: how often its documents come in an epoch
   bool operator==(const DataSource&) const = default;
 };
 

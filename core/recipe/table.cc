@@ -203,6 +203,10 @@ void add_data(std::vector<Field>& all) {
            .description = "A text file or a glob (`**` matches folders), relative to the recipe."},
           in_train, &DataSource::path),
       format_row("data.train[].format", in_train),
+      row({.path = "data.train[].weight", .range = {0, 1000, true},
+           .description = "How often each document of the source comes in an epoch, in the mean: "
+                          "0.5 takes half of them, in turn; 2 takes all twice."},
+          in_train, &DataSource::weight),
       row({.path = "data.validation[].path", .required = true,
            .description = "As in `data.train`."},
           in_held_out, &DataSource::path),

@@ -88,6 +88,7 @@ class FileIndex final : public Index {
   }
   std::uint32_t vocabulary() const override { return table_.vocabulary; }
   std::uint32_t pad() const override { return table_.pad; }
+  std::vector<std::int64_t> sources() const override { return table_.sources; }
   const std::string& content_hash() const override { return table_.content_hash; }
 
  private:

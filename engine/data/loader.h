@@ -11,6 +11,9 @@
 
 namespace ptrain::data {
 
+// The weights of data.train, for Loader::Options.
+std::vector<double> source_weights(const recipe::Data& data);
+
 // One shard of a global step: this rank's micro-batches.
 struct StepRows {
   std::vector<MicroBatch> micro_batches;
@@ -24,7 +27,8 @@ class Loader {
     std::uint64_t seed = 0;
     std::int64_t sequence = 0;
     recipe::Packing packing;
-    bool repeat = true;  // false: one pass (validation), then rows are all padding
+    bool repeat = true;                // false: one pass (validation), then rows are all padding
+    std::vector<double> weights = {};  // of the index's sources; those beyond it: 1
   };
   Loader(std::shared_ptr<const Index> index, Options options);
   ~Loader();

@@ -1,5 +1,8 @@
 #include "engine/data/row_stream.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/packing/random.h"
@@ -24,17 +27,38 @@ bool has_targets(const Index& index) {
                     hint);
 }
 
+std::vector<packing::Source> sources_of(const Index& index, const std::vector<double>& weights) {
+  const std::vector<std::int64_t> begin = index.sources();
+  std::vector<packing::Source> sources;
+  for (std::size_t i = 0; i + 1 < begin.size(); ++i)
+    sources.push_back({begin[i], begin[i + 1] - begin[i], i < weights.size() ? weights[i] : 1.0});
+  return sources;
+}
+
+// What a position is a position in: the documents, and how often each comes.
+std::string identity_of(const Index& index, const std::vector<double>& weights) {
+  std::string text = index.content_hash();
+  if (std::ranges::any_of(weights, [](double weight) { return weight != 1; }))
+    text += fmt::format(" weights {}", fmt::join(weights, " "));
+  return text;
+}
+
 }  // namespace
 
 RowStream::RowStream(std::shared_ptr<const Index> index, Loader::Options options)
-    : index_(std::move(index)), options_(options) {
+    : index_(std::move(index)),
+      options_(std::move(options)),
+      sources_(sources_of(*index_, options_.weights)),
+      identity_(identity_of(*index_, options_.weights)),
+      order_(packing::weighted_order(options_.seed, 0, sources_)),
+      num_places_(std::ssize(order_)) {
   PT_CHECK(options_.sequence >= 1 && options_.packing.window >= 1);
   if (!has_targets(*index_))
     throw EngineError(ExitCode::kUnusable, "no document of the data has a token to predict",
                       "give files with more text");
   position_.packer = packer();
   position_.seed = options_.seed;
-  position_.index_hash = index_->content_hash();
+  position_.index_hash = identity_;
   begin_window();
   pack();
 }
@@ -54,7 +78,7 @@ packing::Row RowStream::take() {
 // A window may have no row at all (documents of one token), so this may pass several.
 bool RowStream::at_end() {
   while (position_.row == static_cast<std::int64_t>(rows_.size())) {
-    const bool last = position_.first_document + position_.num_documents == index_->num_documents();
+    const bool last = position_.first_document + position_.num_documents == num_places_;
     if (last && !options_.repeat) return true;
     next_window();
   }
@@ -65,7 +89,7 @@ void RowStream::next_window() {
   position_.first_document += position_.num_documents;
   position_.carried.clear();
   ++position_.window;
-  if (position_.first_document == index_->num_documents()) {
+  if (position_.first_document == num_places_) {
     ++position_.epoch;
     position_.window = 0;
     position_.first_document = 0;
@@ -77,14 +101,14 @@ void RowStream::next_window() {
 void RowStream::begin_window() {
   const std::int64_t room =
       options_.packing.window - static_cast<std::int64_t>(position_.carried.size());
-  const std::int64_t left = index_->num_documents() - position_.first_document;
+  const std::int64_t left = num_places_ - position_.first_document;
   position_.num_documents = std::clamp<std::int64_t>(room, 0, left);
   position_.row = 0;
 }
 
 std::vector<packing::Range> RowStream::window_ranges() {
   if (order_epoch_ != position_.epoch) {
-    order_ = packing::document_order(options_.seed, position_.epoch, index_->num_documents());
+    order_ = packing::weighted_order(options_.seed, position_.epoch, sources_);
     order_epoch_ = position_.epoch;
   }
   std::vector<packing::Range> ranges = position_.carried;
@@ -123,19 +147,19 @@ void RowStream::change_packer() {
 }
 
 void RowStream::check(const Position& position) const {
-  if (position.index_hash != index_->content_hash())
+  if (position.index_hash != identity_)
     refuse("it belongs to other data", "give the data that the checkpoint was trained on");
   if (position.seed != options_.seed)
     refuse("it belongs to another seed", "give the seed that the checkpoint was trained with");
-  const std::int64_t documents = index_->num_documents();
   bool fits = position.packer.sequence >= 1 && position.packer.sequence <= kLongestRow &&
               position.row >= 0 && position.epoch >= 0 && position.window >= 0 &&
               position.first_document >= 0 && position.num_documents >= 0 &&
-              position.first_document <= documents &&
-              position.num_documents <= documents - position.first_document;
+              position.first_document <= num_places_ &&
+              position.num_documents <= num_places_ - position.first_document;
   for (const packing::Range& range : position.carried)
-    fits = fits && range.document >= 0 && range.document < documents && range.begin >= 0 &&
-           range.begin < range.end && range.end < index_->document(range.document).size();
+    fits = fits && range.document >= 0 && range.document < index_->num_documents() &&
+           range.begin >= 0 && range.begin < range.end &&
+           range.end < index_->document(range.document).size();
   if (!fits) refuse("it points outside the data", "resume from an older checkpoint");
 }
 

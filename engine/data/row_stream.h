@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/packing/random.h"
 #include "core/packing/window.h"
 #include "engine/data/loader.h"
 
@@ -33,8 +35,11 @@ class RowStream {
   std::shared_ptr<const Index> index_;
   Loader::Options options_;
   Position position_;
+  std::vector<packing::Source> sources_;
+  std::string identity_;
   std::vector<std::int64_t> order_;  // of epoch order_epoch_
-  std::int64_t order_epoch_ = -1;
+  std::int64_t order_epoch_ = 0;
+  std::int64_t num_places_ = 0;  // documents of an epoch, those that come twice counted twice
   std::vector<packing::Row> rows_;
 };
 

@@ -25,12 +25,16 @@ class MemoryIndex final : public Index {
     return i < silent_.size() ? silent_[i] : std::vector<TokenRange>{};
   }
   std::uint32_t vocabulary() const override { return kBytePad + 1; }
+  std::vector<std::int64_t> sources() const override { return sources_; }
+  // The first document of each source; the last is the number of documents.
+  void set_sources(std::vector<std::int64_t> sources) { sources_ = std::move(sources); }
   std::uint32_t pad() const override { return kBytePad; }
   const std::string& content_hash() const override { return hash_; }
 
  private:
   Documents documents_;
   Silent silent_;
+  std::vector<std::int64_t> sources_{0, std::ssize(documents_)};
   std::string hash_ = "memory";
 };
 

@@ -49,6 +49,27 @@ TEST(DocumentOrder, IsAPermutationThatSeedAndEpochFix) {
   EXPECT_TRUE(document_order(1, 0, 0).empty());
 }
 
+// 4 documents at 1.5 and 3 at 1/3: 6 + 1 an epoch. Two epochs give each of the first three times,
+// three epochs give each of the second once.
+TEST(WeightedOrder, EachDocumentComesAsOftenAsItsSourceWeighs) {
+  const std::vector<Source> sources{{0, 4, 1.5}, {4, 3, 1.0 / 3}};
+  std::map<std::int64_t, int> seen;
+  for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
+    const auto order = weighted_order(9, epoch, sources);
+    EXPECT_EQ(order.size(), 7u);
+    for (const std::int64_t document : order) ++seen[document];
+    for (std::int64_t document = 0; document < 4; ++document)
+      EXPECT_GE(std::ranges::count(order, document), 1);
+  }
+  EXPECT_EQ(seen,
+            (std::map<std::int64_t, int>{{0, 9}, {1, 9}, {2, 9}, {3, 9}, {4, 2}, {5, 2}, {6, 2}}));
+}
+
+TEST(WeightedOrder, WithoutWeightsItIsTheOrderOfDocuments) {
+  EXPECT_EQ(weighted_order(3, 5, {{0, 40, 1}, {40, 0, 1}, {40, 60, 1}}), document_order(3, 5, 100));
+  EXPECT_EQ(weighted_order(3, std::int64_t{1} << 61, {{0, 7, 0.001}}).size(), 1u);
+}
+
 TEST(StreamKey, EachArgumentCounts) {
   const auto key = stream_key(1, Draw::kRowOrder, 2, 3);
   EXPECT_NE(key, stream_key(2, Draw::kRowOrder, 2, 3));

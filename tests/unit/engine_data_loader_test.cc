@@ -303,6 +303,30 @@ RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
   RC_ASSERT(loader->position().documents_total == with_targets);
 }
 
+// Two sources, 1 document in rows of its own: the weights say how often each comes.
+TEST(Loader, WeightsSayHowOftenASourceComes) {
+  auto index = std::make_shared<MemoryIndex>(
+      MemoryIndex::Documents{{'a', kByteEos}, {'b', kByteEos}, {'c', kByteEos}, {'d', kByteEos}});
+  index->set_sources({0, 2, 4});
+  Loader::Options weighted = options(1, 4);
+  weighted.weights = {0.5, 2};
+  Loader loader(index, weighted);
+  std::map<std::int32_t, int> seen;
+  Position middle;
+  std::vector<MicroBatch> rest;
+  for (int row = 0; row < 20; ++row) {  // four epochs of 1 + 4 documents
+    if (row == 7) middle = loader.position();
+    const MicroBatch batch = next_row(loader);
+    ++seen[batch.tokens.front()];
+    if (row >= 7) rest.push_back(batch);
+  }
+  EXPECT_EQ(seen, (std::map<std::int32_t, int>{{'a', 2}, {'b', 2}, {'c', 8}, {'d', 8}}));
+  Loader again(index, weighted);
+  again.restore(position_from_json_text(to_json_text(middle)));
+  for (const MicroBatch& batch : rest) EXPECT_EQ(next_row(again), batch);
+  EXPECT_THROW(Loader(index, options(1, 4)).restore(middle), EngineError);
+}
+
 TEST(Loader, OtherSeedsAndEpochsGiveOtherOrders) {
   const auto index = index_of_lengths(std::vector<int>(50, 5));
   Loader a(index, options(4));
