@@ -1,6 +1,6 @@
 // Run by mpirun on 2 or 4 ranks: layouts between processes, by messages and by a shared window,
-// give the bits that they give between threads. `dies`: rank 1 ends in the midst of a step, so the
-// job ends and nobody waits for ever.
+// give the bits that messages between threads give. `dies`: rank 1 ends in the midst of a step, so
+// the job ends and nobody waits for ever.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,16 +41,18 @@ std::vector<mesh::Layout> layouts_of(int num_ranks) {
 
 bool all_agree(comm::Communicator& world) {
   bool agree = true;
-  for (mesh::Layout layout : layouts_of(world.size()))
+  for (const mesh::Layout& layout : layouts_of(world.size())) {
+    const std::vector<double> truth = train(experiment_of(layout)).losses;
     for (const bool window : {false, true}) {
-      layout.shared_window = window;
-      const Experiment experiment = experiment_of(layout);
-      const bool equal = losses_on(world, experiment) == train(experiment).losses;
+      Experiment experiment = experiment_of(layout);
+      experiment.layout.shared_window = window;
+      const bool equal = losses_on(world, experiment) == truth;
       if (!equal || world.rank() == 0)
         fmt::print("rank {}: {} {}\n", world.rank(), to_string(experiment.layout),
                    equal ? "agrees" : "DIFFERS");
       agree = agree && equal;
     }
+  }
   return agree;
 }
 
@@ -58,7 +60,7 @@ void die_in_a_step(comm::Communicator& world) {
   Experiment experiment = experiment_of({.shard = world.size(), .zero = 3});
   experiment.layout.shared_window = true;
   experiment.num_steps = 1000000;
-  if (world.rank() == 1) alarm(1);   // ends the process where it stands
+  if (world.rank() == 1) alarm(1);  // ends the process where it stands
   losses_on(world, experiment);
 }
 
