@@ -14,12 +14,13 @@
 #include "core/run/plan.h"
 #include "core/run/request.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
 #include "engine/base/plan_file.h"
 #include "engine/comm/bootstrap_pmix.h"
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
-#include "engine/probe/probe.h"
 #include "engine/data/index.h"
+#include "engine/probe/probe.h"
 #include "engine/train/trainer.h"
 
 namespace ptrain {
@@ -35,7 +36,10 @@ train::Outcome outcome_of(const Error& error) {
 
 train::Outcome run_training(const run::Request& request, comm::Communicator& world,
                             control::ControlClient& control) {
-  const run::Plan plan = read_plan(run::Directory{request.run_directory}.plan());
+  fault::point("start.plan.read");
+  const run::Plan plan = read_plan(
+      run::Directory{request.run_directory}.attempt_plan(request.attempt));
+  fault::point("start.plan.ready");
   return train::train({request, plan, world, control});
 }
 
@@ -53,10 +57,6 @@ train::Outcome run_probe(const run::Request& request, comm::Communicator& world)
   return {};
 }
 
-train::Outcome run_request(const run::Request& request, comm::Communicator& world,
-                           control::ControlClient& control) {
-  switch (request.mode) {
-    case run::Mode::kTrain:
 nlohmann::json side_of(const std::string& index, std::int64_t documents, std::int64_t tokens) {
   return {{"index", index}, {"documents", documents}, {"tokens", tokens}};
 }
@@ -78,6 +78,10 @@ train::Outcome run_data(const run::Request& request) {
   return {};
 }
 
+train::Outcome run_request(const run::Request& request, comm::Communicator& world,
+                           control::ControlClient& control) {
+  switch (request.mode) {
+    case run::Mode::kTrain:
       return run_training(request, world, control);
     case run::Mode::kProbe:
       return run_probe(request, world);
@@ -108,9 +112,13 @@ int run_rank(const run::Request& request) {
   std::unique_ptr<comm::Communicator> world;
   std::unique_ptr<control::ControlClient> control;
   train::Outcome outcome = guarded([&] {
+    fault::point("start.identify");
     const comm::Identity identity = comm::identify();
+    fault::point("start.identified");
     control = std::make_unique<control::ControlClient>(request, identity.rank);
+    fault::point("start.mpi");
     world = identity.size > 1 ? comm::make_mpi({}) : comm::make_single();
+    fault::point("start.mpi.ready");
     control->watch_collectives([&world] {
       const comm::CollectiveMark mark = world->last_collective();
       return mark.sequence == 0
@@ -119,12 +127,19 @@ int run_rank(const run::Request& request) {
     });
     return run_request(request, *world, *control);
   });
+  fault::point("next.goodbye");
   if (control != nullptr) control->goodbye(outcome.code, outcome.message, outcome.next_shape);
+  control.reset();  // its thread asks the world for collectives
   const bool ended_together = outcome.code == ExitCode::kDone || outcome.code == ExitCode::kStopped;
   if (world != nullptr && ended_together) {
+    fault::point("next.world_close");
     world->close();
+    fault::point("next.leave");
     comm::leave();
+    fault::point("next.left");
   }
+  // After a failure a peer may be gone: nothing that needs all ranks, such as closing, can be done.
+  if (!ended_together) (void)world.release();
   return static_cast<int>(outcome.code);
 }
 
@@ -144,8 +159,8 @@ extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const c
     fmt::print(stderr, "error: {}\n", request.error().message);
     return static_cast<int>(request.error().code);
   }
-  return run_rank(*request);
-}
   fault::point("start.entry");
   if (request->mode == run::Mode::kData)
     return static_cast<int>(guarded([&] { return run_data(*request); }).code);
+  return run_rank(*request);
+}

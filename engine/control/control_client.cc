@@ -13,9 +13,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "core/run/build_id.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/fault.h"
 #include "engine/control/resident_bytes.h"
 
 namespace ptrain::control {
@@ -64,7 +66,9 @@ run::Hello hello_of(const run::Request& request, int rank) {
 ControlClient::ControlClient(const run::Request& request, int rank) {
   if (request.control_host.empty()) return;
   state_.phase = "starting";
+  fault::point("start.control.connect");
   socket_ = connect_to(request);
+  fault::point("start.control.hello");
   send(hello_of(request, rank));
   thread_ = std::thread([this] { serve(); });
 }
@@ -112,19 +116,26 @@ void ControlClient::goodbye(ExitCode code, std::string message, std::string next
   send(run::Goodbye{code, std::move(message), std::move(next_shape)});
 }
 
+void ControlClient::beat() {
+  try {
+    run::Heartbeat beat;
+    {
+      const std::lock_guard lock(mutex_);
+      beat = state_;
+      if (last_collective_) beat.collective = last_collective_();
+    }
+    beat.resident_bytes = resident_bytes();
+    send(beat);
+  } catch (const std::bad_alloc&) {  // the main thread finds out too, and can say it
+  }
+}
+
 void ControlClient::serve() {
   auto next = Clock::now();
   while (!closing_) {
     const auto now = Clock::now();
     if (now >= next) {
-      run::Heartbeat beat;
-      {
-        const std::lock_guard lock(mutex_);
-        beat = state_;
-        if (last_collective_) beat.collective = last_collective_();
-      }
-      beat.resident_bytes = resident_bytes();
-      send(beat);
+      beat();
       next = now + kHeartbeat;
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);

@@ -45,6 +45,7 @@ class ControlClient {
 
  private:
   void serve();                      // body of the thread
+  void beat();
   void receive();
   void send(const run::ControlMessage& message);
   [[noreturn]] void abandon() const;
