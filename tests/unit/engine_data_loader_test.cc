@@ -303,6 +303,35 @@ RC_GTEST_PROP(Loader, AChangeOfShapeLosesAndRepeatsNothing, ()) {
   RC_ASSERT(loader->position().documents_total == with_targets);
 }
 
+// Whatever is silent, in documents that are cut anywhere: each row has the other targets alone.
+RC_GTEST_PROP(Loader, SilentTokensAreNoTargetsOfAnyRow, ()) {
+  MemoryIndex::Documents documents;
+  MemoryIndex::Silent silent;
+  std::map<std::int32_t, int> wanted;  // each token is its own document and place
+  for (int d = 0; d < 6; ++d) {
+    const auto loud = *rc::gen::container<std::vector<bool>>(*rc::gen::inRange<std::size_t>(2, 30),
+                                                             rc::gen::arbitrary<bool>());
+    documents.emplace_back();
+    silent.emplace_back();
+    for (std::size_t t = 0; t < loud.size(); ++t) {
+      documents.back().push_back(static_cast<std::uint16_t>(d * 40 + static_cast<int>(t)));
+      const auto place = static_cast<std::int64_t>(t);
+      if (!loud[t]) silent.back().push_back({place, place + 1});
+      if (loud[t] && t > 0) ++wanted[documents.back().back()];
+    }
+  }
+  const auto total = static_cast<std::int64_t>(wanted.size());
+  const auto sequence = *rc::gen::inRange<std::int64_t>(1, 20);
+  RC_PRE(total > 0);
+  Loader loader(memory_index(documents, silent), options(sequence, 3, false));
+  std::map<std::int32_t, int> seen;
+  while (!loader.at_end())
+    for (const std::int32_t target : next_row(loader).targets)
+      if (target != kNoTarget) ++seen[target];
+  RC_ASSERT(seen == wanted);
+  RC_ASSERT(loader.position().tokens_total == total);
+}
+
 // Two sources, 1 document in rows of its own: the weights say how often each comes.
 TEST(Loader, WeightsSayHowOftenASourceComes) {
   auto index = std::make_shared<MemoryIndex>(
