@@ -1,0 +1,171 @@
+"""`ptrain resume RUN` after kills, changes of the layout, damage and a full disk.
+
+    runs_test.py BINARY
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from place import Place, damage
+
+BINARY = sys.argv.pop(1)
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.place = Place(BINARY)
+        self.addCleanup(self.place.close)
+
+    def same_steps(self, found, expected, names=("loss", "grad_norm", "tokens_total")):
+        self.assertEqual(sorted(found), sorted(expected))
+        for step, line in expected.items():
+            for name in names:
+                self.assertEqual(found[step][name], line[name], f"{name} of step {step}")
+
+    def killed_and_resumed_is_exact(self, *layout):
+        self.place.run("whole", *layout)
+        process = self.place.spawn("run", "recipe.yaml", "--directory", "killed", *layout)
+        self.place.wait_for_step(process, "killed", 24)
+        self.place.kill_all(process)
+        self.place.ptrain("resume", "killed")
+        self.same_steps(self.place.metrics("killed"), self.place.metrics("whole"))
+        whole, killed = (self.place.checkpoint(name, 60) for name in ("whole", "killed"))
+        files = sorted(path.name for path in whole.glob("*.distcp"))
+        self.assertTrue(files)
+        for name in files:
+            self.assertEqual((whole / name).read_bytes(), (killed / name).read_bytes(), name)
+
+    def test_exact_dp(self):
+        self.killed_and_resumed_is_exact("parallel={dp: 2, shard: 1}")
+
+    def test_exact_zero_1(self):
+        self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 1}")
+
+    def test_exact_zero_2(self):
+        self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 2, micro_batch: 2}")
+
+    def test_exact_zero_3(self):
+        self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 3}")
+
+    def test_one_two_three_ranks(self):
+        place = self.place
+        place.recipe(short=400, long=20, ranks=1)
+        place.run("whole")
+        process = place.spawn("run", "recipe.yaml", "--directory", "moved")
+        for ranks, step in ((2, 60), (3, 140)):
+            place.wait_for_step(process, "moved", step)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=60), 20, place.output.read_text())
+            process = place.spawn("resume", "moved", f"cluster.ranks_per_node={ranks}")
+        self.assertEqual(process.wait(timeout=120), 0, place.output.read_text())
+        whole, moved = place.metrics("whole"), place.metrics("moved")
+        self.assertEqual(sorted(whole), sorted(moved))
+        worst = max(abs(moved[s]["loss"] / whole[s]["loss"] - 1) for s in whole)
+        self.assertLess(worst, 1e-5)
+        ranks_of = lambda path: len(json.loads(path.read_text())["ranks"])
+        run = place.root / "moved"
+        self.assertEqual([ranks_of(run / f"logs/attempt-{n}/plan.json") for n in (1, 2, 3)],
+                         [1, 2, 3])
+        self.assertEqual(ranks_of(run / "plan.json"), 3)
+
+    def test_what_may_change(self):
+        place = self.place
+        place.recipe(short=400, long=400)
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        place.wait_for_step(process, "run", 12)
+        place.kill_all(process)
+        plan = (place.root / "run/plan.json").read_bytes()
+        said = place.ptrain("resume", "run", "model.hidden_size=32", "optimizer.eps=1e-6", code=2)
+        self.assertIn("model.hidden_size: 24 -> 32", said)
+        said = place.ptrain("resume", "run", "optimizer.eps=1e-6", "shapes.1.steps=5", code=2)
+        self.assertIn("optimizer.eps: 1e-08 -> 1e-06", said)
+        self.assertIn("shapes.1.steps: 400 -> 5", said)
+        self.assertIn("--allow-changes", said)
+        said = place.ptrain("resume", "run", "optimizer.epps=1e-6", code=2)
+        self.assertIn("did you mean", said)
+        self.assertEqual((place.root / "run/plan.json").read_bytes(), plan)
+        place.recipe(short=7)  # what became of the file it came from does not matter
+        said = place.ptrain("resume", "run", "shapes.0.steps=20", "shapes.1.steps=5",
+                            "log.every_steps=5", "--allow-changes")
+        self.assertIn("by the run's own", said)
+        self.assertEqual(max(place.metrics("run")), 25)
+
+    def test_falls_back_to_an_older_checkpoint_in_an_earlier_shape(self):
+        place = self.place
+        place.run("whole")
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        place.wait_for_step(process, "run", 52)
+        place.kill_all(process)
+        damage(place.checkpoint("run", 50) / "__0_0.distcp")
+        damage(place.checkpoint("run", 40) / ".metadata")
+        said = place.ptrain("resume", "run")
+        for step in (40, 50):
+            self.assertIn(f"step-000000{step}", said)
+        self.assertIn("damaged", said)
+        self.assertEqual([event["shape"] for event in place.events("run", "shape_started")][-2:],
+                         ["short", "long"])
+        self.same_steps(place.metrics("run"), place.metrics("whole"))
+
+    def test_no_good_checkpoint_is_an_error(self):
+        place = self.place
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        place.wait_for_step(process, "run", 22)
+        place.kill_all(process)
+        (place.checkpoint("run", 10) / "__0_0.distcp").write_bytes(b"")
+        (place.checkpoint("run", 20) / ".metadata").unlink()
+        said = place.ptrain("resume", "run", code=15)
+        for part in ("step-00000010/__0_0.distcp has 0 bytes instead of",
+                     "step-00000020 is not a checkpoint"):
+            self.assertIn(part, said)
+        for step in (10, 20):
+            os.rename(place.checkpoint("run", step), place.root / f"gone-{step}")
+        self.assertIn("none is left", place.ptrain("resume", "run", code=15))
+
+    def test_killed_before_any_checkpoint_begins_again(self):
+        place = self.place
+        place.run("whole")
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        place.wait_for_step(process, "run", 2)
+        place.kill_all(process)
+        for path in (place.root / "run/checkpoints").iterdir():
+            self.skipTest(f"it was quicker than the kill: {path.name}")
+        self.assertIn("the beginning", place.ptrain("resume", "run"))
+        self.same_steps(place.metrics("run"), place.metrics("whole"))
+
+    def test_a_full_disk_costs_no_training(self):
+        place = self.place
+        place.recipe(short=900, long=20)
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        folder = place.root / "run/checkpoints"
+        while not folder.exists():
+            self.assertIsNone(process.poll())
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            place.kill_all(process)
+            self.skipTest(f"cannot mount a small file system: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        place.wait_for_step(process, "run", 21)
+        with open(folder / "filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(65536)):
+                    pass
+            except OSError:
+                pass
+        while not place.events("run", "checkpoint_failed"):
+            self.assertIsNone(process.poll(), place.output.read_text())
+        kept = [path for path in folder.iterdir() if path.name.startswith("step-")]
+        self.assertTrue(kept, "no good checkpoint is left")
+        (folder / "filler").unlink()
+        self.assertEqual(process.wait(timeout=60), 0, place.output.read_text())
+        self.assertIn("No space left on device", place.output.read_text())
+        self.assertEqual(len(place.metrics("run")), 920)
+        self.assertTrue((folder / "step-00000920/.metadata").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
