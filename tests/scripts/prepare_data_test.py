@@ -1,0 +1,102 @@
+"""scripts/prepare_data.py: its files are read back number by number, and by `ptrain data`.
+
+prepare_data_test.py SOURCE_DIR PTRAIN"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+SOURCE, PTRAIN = pathlib.Path(sys.argv[1]), sys.argv[2]
+END = "<|endoftext|>"
+TEXTS = ["the cat sat on the mat", "a ünïcode line\nand another", "", "the end"]
+
+RECIPE = """
+version: 1
+name: prepared
+model: {hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2,
+        vocab_size: %d}
+data:
+  tokenizer: none
+  cache: cache
+  train:
+    - path: corpus.bin
+shapes:
+  - {name: only, sequence: 8, global_batch_tokens: 8, steps: 1}
+"""
+
+
+def make_tokenizer(path):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=[END], show_progress=False,
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.save(str(path))
+    return tokenizer
+
+
+def run(folder, *files, output="corpus", end=END):
+    return subprocess.run(
+        [sys.executable, SOURCE / "scripts/prepare_data.py", "--tokenizer", folder / "tokenizer.json",
+         "--end-of-document", end, "--output", folder / output, *files],
+        capture_output=True, text=True)
+
+
+def check_files(folder, expected):
+    idx = (folder / "corpus.idx").read_bytes()
+    assert idx[:9] == b"MMIDIDX\0\0"
+    version, code, sequences, bounds = struct.unpack_from("<QBQQ", idx, 9)
+    assert (version, code, sequences, bounds) == (1, 8, len(expected), len(expected) + 1)
+    lengths = struct.unpack_from(f"<{sequences}i", idx, 34)
+    offsets = struct.unpack_from(f"<{sequences}q", idx, 34 + 4 * sequences)
+    documents = struct.unpack_from(f"<{bounds}q", idx, 34 + 12 * sequences)
+    assert documents == tuple(range(bounds))
+    tokens = (folder / "corpus.bin").read_bytes()
+    for ids, length, offset in zip(expected, lengths, offsets):
+        assert list(struct.unpack_from(f"<{length}H", tokens, offset)) == ids
+
+
+def check_ptrain(folder, size, expected):
+    (folder / "recipe.yaml").write_text(RECIPE % size)
+    result = subprocess.run([PTRAIN, "data", folder / "recipe.yaml", "--json"],
+                            capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    train = json.loads(result.stdout)["train"]
+    assert train["documents"] == len(expected)
+    assert train["tokens"] == sum(len(ids) for ids in expected)
+
+
+def check_refusals(folder):
+    (folder / "bad.jsonl").write_text('{"text": "a"}\n{"txt": 1}\n')
+    for result, word in [(run(folder, folder / "bad.jsonl", output="no"), "bad.jsonl:2"),
+                         (run(folder, folder / "missing.txt", output="no"), "missing.txt"),
+                         (run(folder, folder / "one.txt", output="no", end="<none>"), "<none>")]:
+        assert result.returncode != 0 and word in result.stderr, result.stderr
+        assert "Traceback" not in result.stderr
+        assert not list(folder.glob("no.*"))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tokenizer = make_tokenizer(folder / "tokenizer.json")
+        (folder / "one.txt").write_text(TEXTS[0], encoding="utf-8")
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS[1:])
+        (folder / "more.jsonl").write_text(lines, encoding="utf-8")
+        end = tokenizer.token_to_id(END)
+        expected = [tokenizer.encode(text).ids + [end] for text in TEXTS]
+        result = run(folder, folder / "one.txt", folder / "more.jsonl")
+        assert result.returncode == 0, result.stderr
+        size = json.loads(result.stdout)["vocab_size"]
+        assert size == tokenizer.get_vocab_size()
+        check_files(folder, expected)
+        check_ptrain(folder, size, expected)
+        check_refusals(folder)
+
+
+main()
