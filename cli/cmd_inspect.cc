@@ -11,6 +11,7 @@
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/supervise/narrate.h"
 #include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
@@ -51,13 +52,37 @@ Result<std::vector<std::string>> logs_of(const run::Directory& directory,
               "`ptrain status` says which attempts there are");
 }
 
+// What a shape runs on, what that was predicted to cost, and what ruled out the others.
+std::string explanation_of(const run::ShapePlan& shape) {
+  const run::Prediction& predicted = shape.predicted;
+  std::string text = fmt::format(
+      "{}: {} ({})\n  predicted: {} a step ({} to {}), {} tokens/s, MFU {:.1f} %, {} of it waits "
+      "for communication\n",
+      shape.name, mesh::to_string(shape.layout), supervise::in_words(shape.layout),
+      supervise::short_duration(predicted.step_s), supervise::short_duration(predicted.low_s),
+      supervise::short_duration(predicted.high_s), supervise::short_number(predicted.tokens_per_s),
+      100 * predicted.mfu, supervise::short_duration(predicted.exposed_s));
+  for (const auto& one : predicted.classes) {
+    double bytes = 0;
+    for (const Bytes part : one.bytes) bytes += static_cast<double>(part.value);
+    text +=
+        fmt::format("  memory: {} on each of {} ranks\n", supervise::short_bytes(bytes), one.count);
+  }
+  for (const auto& one : shape.rejected)
+    text += fmt::format("  ruled out {}: {} (nearest: {})\n", one.count, one.reason, one.nearest);
+  if (shape.rejected.empty()) text += "  no other layout was ruled out: this was the fastest\n";
+  return text;
+}
+
 }  // namespace
 
 Result<ExitCode> cmd_status(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
   PTRAIN_TRY(const RunStatus status, status_of(directory));
-  if (arguments.json) print(to_json(status).dump(1) + "\n");
-  else print_line(to_text(status));
+  if (arguments.json)
+    print(to_json(status).dump(1) + "\n");
+  else
+    print_line(to_text(status));
   return ExitCode::kDone;
 }
 
@@ -69,8 +94,8 @@ Result<ExitCode> cmd_list(const InspectArguments& arguments) {
     } else if (arguments.json) {
       print(to_json(*status).dump() + "\n");
     } else {
-      print_line(fmt::format("{}  {}  step {}/{}", path, status->state, status->step,
-                             status->num_steps));
+      print_line(
+          fmt::format("{}  {}  step {}/{}", path, status->state, status->step, status->num_steps));
     }
   }
   return ExitCode::kDone;
@@ -90,14 +115,7 @@ Result<ExitCode> cmd_logs(const InspectArguments& arguments) {
 Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
   PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
-  for (const auto& shape : plan.shapes) {
-    print_line(fmt::format("{}: {}, {} ranks x {} threads, {:.4f} s a step, {:.0f} tokens/s",
-                           shape.name, mesh::to_string(shape.layout), shape.layout.num_ranks(),
-                           shape.threads, shape.predicted.step_s, shape.predicted.tokens_per_s));
-    for (const auto& one : shape.rejected)
-      print_line(fmt::format("  ruled out {}: {} (nearest: {})", one.count, one.reason,
-                             one.nearest));
-  }
+  for (const auto& shape : plan.shapes) print(escaped(explanation_of(shape)));
   return ExitCode::kDone;
 }
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "cli/torch_version.h"
 #include "launcher/base/file.h"
 
 namespace ptrain::cli {
@@ -38,6 +39,7 @@ Result<ptrain_engine_main_t> open_engine() {
   if (module == nullptr)
     return fail(ExitCode::kEnvironment, fmt::format("cannot open the engine: {}", ::dlerror()),
                 "its libraries (torch, MPI) are missing or of another version: run scripts/setup");
+  PTRAIN_CHECK(check_torch_version());
   void* entry = ::dlsym(module, PTRAIN_ENGINE_MAIN);
   if (entry == nullptr)
     return fail(ExitCode::kEnvironment, fmt::format("{} is not an engine of ptrain", path),

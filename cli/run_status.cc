@@ -9,6 +9,7 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/rank_board.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
 
@@ -46,6 +47,9 @@ Result<RunStatus> status_of(const run::Directory& directory) {
   if (!steps.empty()) status.checkpoint = steps.back();
   const bool running = supervise::supervisor_of(directory) != 0;
   status.state = running ? "running" : "interrupted";
+  if (running)
+    status.ranks =
+        supervise::read_rank_board(supervise::rank_board_path(directory, status.attempt));
   if (running || !is_regular_file(directory.verdict())) return status;
   PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
   if (verdict.attempt != status.attempt) return status;  // of an earlier attempt
@@ -65,19 +69,16 @@ std::string to_text(const RunStatus& status) {
   if (status.code >= 0)
     text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
+  for (const auto& rank : status.ranks) text += fmt::format("\n{}", supervise::rank_line(rank));
   return text;
 }
 
 nlohmann::json to_json(const RunStatus& status) {
-  return {{"directory", status.directory},
-          {"state", status.state},
-          {"attempt", status.attempt},
-          {"step", status.step},
-          {"num_steps", status.num_steps},
-          {"checkpoint", status.checkpoint},
-          {"code", status.code},
-          {"reason", status.reason},
-          {"next", status.next}};
+  return {{"directory", status.directory}, {"state", status.state},
+          {"attempt", status.attempt},     {"step", status.step},
+          {"num_steps", status.num_steps}, {"checkpoint", status.checkpoint},
+          {"code", status.code},           {"reason", status.reason},
+          {"next", status.next},           {"ranks", status.ranks}};
 }
 
 }  // namespace ptrain::cli

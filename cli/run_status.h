@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/base/result.h"
@@ -12,14 +12,15 @@ namespace ptrain::cli {
 // How a run stands, from its folder alone.
 struct RunStatus {
   std::string directory;
-  std::string state;            // running, finished, stopped, failed, or interrupted (no verdict)
-  int attempt = 0;              // 0: none was started
-  std::int64_t step = 0;        // last finished
-  std::int64_t num_steps = 0;   // of all shapes
-  std::int64_t checkpoint = -1; // newest
-  int code = -1;                // of the verdict; -1: none
+  std::string state;             // running, finished, stopped, failed, or interrupted (no verdict)
+  int attempt = 0;               // 0: none was started
+  std::int64_t step = 0;         // last finished
+  std::int64_t num_steps = 0;    // of all shapes
+  std::int64_t checkpoint = -1;  // newest
+  int code = -1;                 // of the verdict; -1: none
   std::string reason;
   std::string next;
+  nlohmann::json ranks;  // while it runs: what each said last (rank_board.h)
 };
 
 Result<RunStatus> status_of(const run::Directory& directory);

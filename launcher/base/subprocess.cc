@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ std::vector<std::string> merged_environment(const Command& command) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const auto name = text.substr(0, text.find('='));
-    const bool replaced = std::ranges::any_of(
-        command.environment, [&](const auto& pair) { return pair.first == name; });
+    const bool replaced = std::ranges::any_of(command.environment,
+                                              [&](const auto& pair) { return pair.first == name; });
     if (!replaced) result.emplace_back(text);
   }
   return result;
@@ -52,8 +53,8 @@ int spawn(const Command& command, int output, pid_t& pid) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
   auto arguments = command.arguments;
   auto environment = merged_environment(command);
@@ -102,6 +103,9 @@ Result<Subprocess> Subprocess::start(const Command& command) {
   return Subprocess(pid, ends[0]);
 }
 
+Subprocess::Subprocess(int pid, int output)
+    : pid_(pid), output_(output), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
 Subprocess::~Subprocess() {
   if (pid_ < 0) return;
   if (!poll()) {
@@ -109,10 +113,13 @@ Subprocess::~Subprocess() {
     ::waitpid(pid_, nullptr, 0);
   }
   ::close(output_);
+  if (end_ >= 0) ::close(end_);
 }
 
 Subprocess::Subprocess(Subprocess&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), output_(std::exchange(other.output_, -1)),
+    : pid_(std::exchange(other.pid_, -1)),
+      output_(std::exchange(other.output_, -1)),
+      end_(std::exchange(other.end_, -1)),
       status_(other.status_) {}
 
 std::string Subprocess::read_output() {
@@ -127,8 +134,8 @@ std::string Subprocess::read_output() {
 std::optional<ExitStatus> Subprocess::poll() {
   int status = 0;
   if (status_ || ::waitpid(pid_, &status, WNOHANG) != pid_) return status_;
-  status_ = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
-                                : ExitStatus{WEXITSTATUS(status), 0};
+  status_ =
+      WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
   return status_;
 }
 

@@ -37,15 +37,17 @@ class Subprocess {
 
   int pid() const { return pid_; }
   int output_file() const { return output_; }  // non-blocking; for poll()
+  int end_file() const { return end_; }        // can be read once it has ended; -1: old kernel
   std::string read_output();                   // what has arrived
   std::optional<ExitStatus> poll();            // never waits
   void signal_group(int signal) const;         // nothing once it has ended
 
  private:
-  Subprocess(int pid, int output) : pid_(pid), output_(output) {}
+  Subprocess(int pid, int output);
 
   int pid_ = -1;
   int output_ = -1;
+  int end_ = -1;
   std::optional<ExitStatus> status_;
 };
 

@@ -9,11 +9,11 @@ namespace ptrain::start {
 
 // One attempt: so many ranks of `WORKER worker --request REQUEST`.
 struct Launch {
-  std::string worker;        // absolute path of the ptrain binary
+  std::string worker;  // absolute path of the ptrain binary
   std::string request_file;
-  std::string token;         // of the control connection
+  std::string token;  // of the control connection
   int num_ranks = 1;
-  int threads = 1;           // of one rank
+  int threads = 1;  // of one rank
 };
 
 // What the launcher program itself said about the rank that ended the job. rank -1: nothing.

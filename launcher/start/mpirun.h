@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/base/result.h"
 #include "launcher/start/backend.h"
@@ -14,21 +16,26 @@ class Mpirun : public Backend {
   // The mpirun of PATH, when it is Open MPI 4.1 or newer (kEnvironment otherwise).
   static Result<Mpirun> find();
 
-  // `single_copy`: ranks may read one another's memory (the kernel's cross-memory attach).
-  Mpirun(std::string path, bool is_root, bool single_copy)
-      : path_(std::move(path)), is_root_(is_root), single_copy_(single_copy) {}
+  struct Traits {
+    int major = 4;  // version of Open MPI
+    bool is_root = false;
+    bool single_copy = true;  // ranks may read one another's memory (cross-memory attach)
+  };
+  Mpirun(std::string path, Traits traits) : path_(std::move(path)), traits_(traits) {}
 
   base::Command command(const Launch& launch) const override;
   LauncherReport report(std::string_view output) const override;
 
  private:
+  std::vector<std::string> components() const;
+
   std::string path_;
-  bool is_root_;
-  bool single_copy_;
+  Traits traits_;
 };
 
-// The version in the first line of `mpirun --version`; an error when it is another MPI or too old.
-Status check_mpirun_version(std::string_view output, const std::string& path);
+// The major version in the first line of `mpirun --version`; an error when it is another MPI or too
+// old.
+Result<int> mpirun_version(std::string_view output, const std::string& path);
 
 // The path of an executable in a PATH-like list of folders, or empty.
 std::string find_in_path(std::string_view folders, const std::string& name);

@@ -12,6 +12,7 @@
 #include "launcher/supervise/memory_kills.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/processes.h"
+#include "launcher/supervise/rank_board.h"
 
 namespace ptrain::supervise {
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kKillLimit{2000};
+constexpr double kBoard = 1;  // seconds between two writings of ranks.json
 constexpr std::size_t kMostOutput = 65536;
 
 class Attempt {
@@ -45,6 +47,7 @@ class Attempt {
   void obey(const KillAll& output);
   void obey(const Record& record);
   void end(base::ExitStatus status);
+  void show_ranks();
 
   double now() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -58,6 +61,7 @@ class Attempt {
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
+  double board_at_ = -kBoard;
   Listeners listeners_;
 };
 
@@ -81,7 +85,7 @@ void Attempt::obey(const Record& record) {
 
 // News from ranks, as inputs. True when there was any.
 bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
-  const int wake[] = {signal_file};
+  const int wake[] = {signal_file, process_.end_file()};
   const auto received = server_.poll(wait, wake);
   for (const auto& [rank, what] : received) {
     if (const auto* message = std::get_if<run::ControlMessage>(&what)) {
@@ -95,6 +99,14 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
     }
   }
   return !received.empty();
+}
+
+void Attempt::show_ranks() {
+  if (now() - board_at_ < kBoard) return;
+  board_at_ = now();
+  // One that cannot be written, as on a full disk, harms nothing.
+  (void)write_rank_board(rank_board_path(setup_.directory, setup_.request.attempt),
+                         lifecycle_.ranks(), now());
 }
 
 void Attempt::end(base::ExitStatus status) {
@@ -118,6 +130,7 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
       end(*status);
     else
       feed(Tick{});
+    show_ranks();
   }
   PTRAIN_CHECK(publish_file(
       setup_.directory.attempt_folder(setup_.request.attempt) + "/launcher.log", output_));

@@ -66,6 +66,7 @@ void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
   known.step = std::max(known.step, beat.step);
   known.phase = beat.phase;
   known.collective = beat.collective;
+  known.resident_bytes = beat.resident_bytes;
 }
 
 void Lifecycle::hear(int rank, const run::StepDone& done) {

@@ -57,6 +57,7 @@ class Lifecycle {
   std::vector<Output> on(double now, const Input& input);
 
   bool ended() const { return ended_; }
+  const std::vector<RankState>& ranks() const { return ranks_; }
   const run::Verdict& verdict() const { return verdict_; }       // once ended
   const std::string& next_shape() const { return next_shape_; }  // of a shape that is finished
 

@@ -1,0 +1,78 @@
+#include "launcher/supervise/rank_board.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/run/json_fields.h"
+#include "launcher/base/file.h"
+#include "launcher/supervise/narrate.h"
+
+namespace ptrain::supervise {
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+nlohmann::json to_json(int rank, const RankState& state, double now) {
+  return {{"rank", rank},
+          {"step", state.step},
+          {"phase", state.phase},
+          {"collective", state.collective},
+          {"resident_bytes", state.resident_bytes},
+          {"silent_s", now - state.heard_at},
+          {"ended", state.gone || state.said_goodbye}};
+}
+
+}  // namespace
+
+std::string rank_board_path(const run::Directory& directory, int attempt) {
+  return directory.attempt_folder(attempt) + "/ranks.json";
+}
+
+Status write_rank_board(const std::string& path, std::span<const RankState> ranks, double now) {
+  nlohmann::json board = nlohmann::json::array();
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    board.push_back(to_json(static_cast<int>(i), ranks[i], now));
+  const std::string text = run::dump_line(board), draft = path + ".tmp";
+  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  bool good = file >= 0;
+  if (good) good = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (file >= 0) ::close(file);
+  if (good && ::rename(draft.c_str(), path.c_str()) == 0) return {};
+  return fail(ExitCode::kEnvironment,
+              fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+nlohmann::json read_rank_board(const std::string& path) {
+  const auto board = read_file(path, kMostBytes).and_then([&](const std::string& text) {
+    return run::parse_json(text, path);
+  });
+  return board && board->is_array() ? *board : nlohmann::json();
+}
+
+std::string rank_line(const nlohmann::json& rank) {
+  int number = 0;
+  std::int64_t step = 0, bytes = 0;
+  std::string phase, collective;
+  double silent_s = 0;
+  const Status read = run::FieldReader(rank, "ranks.json")
+                          .get("rank", number)
+                          .get("step", step)
+                          .get("phase", phase)
+                          .get("collective", collective)
+                          .get("resident_bytes", bytes)
+                          .get("silent_s", silent_s)
+                          .status();
+  if (!read) return read.error().message;
+  return fmt::format("rank {}: step {}, {}, last collective {}, {}, heard {:.1f} s ago", number,
+                     step, phase, collective.empty() ? "none" : collective,
+                     short_bytes(static_cast<double>(bytes)), silent_s);
+}
+
+}  // namespace ptrain::supervise
