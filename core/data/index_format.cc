@@ -100,9 +100,9 @@ Status check_table(const Header& header, const IndexTable& table) {
 }
 
 template <class T>
-void append(std::vector<std::byte>& bytes, const std::vector<T>& values) {
-  const auto added = std::as_bytes(std::span(values));
-  bytes.insert(bytes.end(), added.begin(), added.end());
+void store(std::vector<std::byte>& bytes, std::size_t& at, const std::vector<T>& values) {
+  if (!values.empty()) std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(T));
+  at += values.size() * sizeof(T);
 }
 
 }  // namespace
@@ -120,12 +120,16 @@ std::vector<std::byte> index_to_bytes(const IndexTable& table) {
   header.pad = table.pad;
   header.num_sources = table.sources.size() - 1;
   header.num_silent = table.silent.size();
-  std::vector<std::byte> bytes(sizeof header);
+  const std::size_t numbers =
+      table.begin.size() + table.sources.size() + 2 * table.silent.size() + 1;
+  std::vector<std::byte> bytes(sizeof header + numbers * kNumber);
   std::memcpy(bytes.data(), &header, sizeof header);
-  append(bytes, table.begin);
-  append(bytes, table.sources);
-  append(bytes, table.silent);
-  append(bytes, std::vector<std::uint64_t>{hash64(std::span<const std::byte>(bytes))});
+  std::size_t at = sizeof header;
+  store(bytes, at, table.begin);
+  store(bytes, at, table.sources);
+  store(bytes, at, table.silent);
+  const std::uint64_t hash = hash64(std::span<const std::byte>(bytes).first(at));
+  std::memcpy(bytes.data() + at, &hash, sizeof hash);
   return bytes;
 }
 
