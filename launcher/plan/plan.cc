@@ -141,9 +141,6 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
   if (input.cluster.figures.assumed)
     out.notes.push_back("times come from assumed figures, not from this machine");
-  if (input.lengths.empty())
-    out.notes.push_back(
-        "the lengths of the documents are not known: every row is counted as one document");
   out.plan.build = input.build;
   out.plan.recipe_hash = input.recipe_hash;
   out.plan.recipe = recipe;
@@ -151,6 +148,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   out.plan.recipe_folder = input.recipe_folder;
   out.plan.cluster = input.cluster.name;
   out.figures = input.cluster.figures.source;
+  if (input.lengths.empty()) out.figures += "; every row counted as one document";
   out.plan.peak_flops_per_rank = input.cluster.figures.matmul(dtype) * placement.threads;
   out.plan.ranks = places(input.cluster, placement);
   for (const auto& shape : recipe.shapes) {

@@ -165,7 +165,7 @@ TEST(Plan, AssumedFiguresAreSaid) {
   auto cluster = machine(2);
   cluster.figures.assumed = true;
   const auto planning = plan_recipe(input_of(small_recipe(), cluster));
-  ASSERT_EQ(planning->notes.size(), 2u);  // the other: lengths are not known
+  ASSERT_EQ(planning->notes.size(), 1u);
   EXPECT_NE(planning->notes[0].find("assumed"), std::string::npos);
 }
 
