@@ -79,7 +79,7 @@ TEST_F(CostTest, ForwardByHand) {
   EXPECT_NEAR(seconds.attention_s, 21 * 2 * (0.1 * 1e-6 + 4 * (1e-8 + 4 * 2e-9)), 1e-15);
   EXPECT_NEAR(seconds.kept_s, 21 * 32 / 1e7, 1e-15);
   EXPECT_EQ(seconds.loss_s, 0);
-  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()), 1e-5 + seconds.total(), 1e-15);
+  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()), 1e-5 + 1.3 * seconds.total(), 1e-15);
 }
 
 // Two products at three quarters of 1e9.
@@ -113,7 +113,7 @@ TEST_F(CostTest, ThreadsSpeedUpTheArithmeticOnly) {
 
 // The rank holds 50 elements.
 TEST_F(CostTest, OptimizerByHand) {
-  EXPECT_NEAR(compute_seconds(action(Kind::kOptimizer), context()), 1e-5 + 50 / 1e6, 1e-12);
+  EXPECT_NEAR(compute_seconds(action(Kind::kOptimizer), context()), 1e-5 + 1.3 * 50 / 1e6, 1e-12);
 }
 
 // Pieces of 100 and 30 tokens in blocks of 64: 64 x 64 + 36 x 100 pairs in two blocks, 30 x 30 in
