@@ -140,7 +140,8 @@ int run_rank(const run::Request& request) {
   }
   // After a failure a peer may be gone: nothing that needs all ranks, such as closing, can be done.
   if (!ended_together) (void)world.release();
-  return static_cast<int>(outcome.code);
+  // A good end is told by goodbye() alone: mpirun would kill the others for any other code than 0.
+  return ended_together ? 0 : static_cast<int>(outcome.code);
 }
 
 }  // namespace

@@ -170,6 +170,9 @@ bool Lifecycle::may_be_replaced_by(int rank) const {
 void Lifecycle::settle(const LauncherEnded& end) {
   const auto& report = end.report;
   if (killed_ && !failed_) return;
+  // Whoever said how it ends is believed; only a signal can still follow, and matters.
+  const bool all_parted = std::ranges::all_of(ranks_, &RankState::said_goodbye);
+  if (all_parted && !failed_ && report.signal == 0 && end.status.signal == 0) return;
   const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
   if (report.signal != 0 && may_replace) {
     const bool memory = report.signal == SIGKILL && !end.out_of_memory.empty();

@@ -117,7 +117,7 @@ class Barrier {
 };
 
 struct Span {
-  std::int64_t last = 0;         // step of this shape
+  std::int64_t last = 0;  // step of this shape
   std::string next_shape;
 };
 

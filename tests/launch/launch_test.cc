@@ -7,122 +7,23 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
-#include "core/run/directory.h"
-#include "launcher/base/subprocess.h"
-#include "launcher/supervise/event_log.h"
 #include "launcher/supervise/run_folder.h"
+#include "tests/launch/run_fixture.h"
 
 namespace ptrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kRecipe = R"(version: 1
-name: launched
-seed: 1
-model: {hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4}
-data: {tokenizer: byte, train: [{path: text.txt}]}
-shapes:
-  - {name: short, sequence: 32, global_batch_tokens: 128, steps: 30}
-  - {name: long, sequence: 64, global_batch_tokens: 128, steps: 10}
-learning_rate: {peak: 1e-3}
-parallel: {dp: 2, shard: 1}
-cluster: {file: cluster.yaml, ranks_per_node: 2}
-checkpoint: {every_steps: 10}
-)";
-
-constexpr const char* kCluster = R"(name: test
-nodes: [{name: here, cores: 2, memory_gib: 8}]
-)";
-
-class Launch : public testing::Test {
+// Two shapes of 30 and 10 steps.
+class Launch : public RunFixture {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ptrain-launch-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    std::ofstream(folder_ + "/recipe.yaml") << kRecipe;
-    std::ofstream(folder_ + "/cluster.yaml") << kCluster;
-    std::ofstream(folder_ + "/text.txt") << "some text";
-    run_.root = folder_ + "/run";
-  }
-
-  void TearDown() override {
-    EXPECT_EQ(ranks_alive(), 0) << "processes are left behind";
-    fs::remove_all(folder_);
-  }
-
-  base::Subprocess start(std::vector<std::string> arguments, const std::string& fake = "") {
-    arguments.insert(arguments.begin(), PTRAIN_TEST_BINARY);
-    auto process = base::Subprocess::start(
-        {arguments, {{"PTRAIN_FAKE", fake}, {"PTRAIN_FAKE_ONCE", once_}}});
-    EXPECT_TRUE(process);
-    return std::move(*process);
-  }
-
-  base::Subprocess start_run(const std::string& fake, std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments{"run", folder_ + "/recipe.yaml", "--directory", run_.root};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return start(arguments, fake);
-  }
-
-  // Waits for the end; what it wrote is in output_, the seconds since `since_` in took_.
-  int end_of(base::Subprocess process) {
-    output_.clear();
-    for (;;) {
-      const auto status = process.poll();
-      output_ += process.read_output();
-      took_ = std::chrono::duration<double>(Clock::now() - since_).count();
-      if (status) return status->signal != 0 ? -status->signal : status->code;
-      if (took_ > 60) return -1000;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-  }
-
-  int run_command(std::vector<std::string> arguments, const std::string& fake = "") {
-    since_ = Clock::now();
-    return end_of(start(std::move(arguments), fake));
-  }
-
-  // Until both ranks are ready, at most 20 s.
-  void wait_until_ready() {
-    for (int i = 0; i < 1000 && count(run::EventKind::kRankReady) < 2; ++i)
-      std::this_thread::sleep_for(milliseconds(20));
-    ASSERT_GE(count(run::EventKind::kRankReady), 2);
-    std::this_thread::sleep_for(milliseconds(100));
-    since_ = Clock::now();
-  }
-
-  int count(run::EventKind kind) const {
-    const auto events = supervise::read_events(run_.events());
-    if (!events) return 0;
-    return static_cast<int>(std::ranges::count(*events, kind, &run::Event::kind));
-  }
-
-  // Processes whose command line names our folder.
-  int ranks_alive() const {
-    int alive = 0;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-      const std::string line((std::istreambuf_iterator<char>(file)), {});
-      if (line.find(folder_) != std::string::npos) ++alive;
-    }
-    return alive;
-  }
-
-  run::Verdict verdict() const {
-    const auto read = supervise::read_verdict(run_.verdict());
-    EXPECT_TRUE(read);
-    return read.value_or(run::Verdict{});
-  }
-
-  std::string folder_, output_, once_;
-  run::Directory run_;
-  Clock::time_point since_ = Clock::now();
-  double took_ = 0;
+  Launch() : RunFixture(PTRAIN_TEST_BINARY) {}
 };
 
 TEST_F(Launch, RunsBothShapesToTheEnd) {
@@ -161,31 +62,46 @@ TEST_P(Deaths, AreNamedWithinFiveSeconds) {
   EXPECT_NE(output_.find("FAILED"), std::string::npos) << output_;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Deaths,
-    testing::Values(Death{"1:kill@25", ExitCode::kRankSignal, 1, SIGKILL},
-                    Death{"0:segv@25", ExitCode::kRankSignal, 0, SIGSEGV},
-                    Death{"1:exit3@25", ExitCode::kEnvironment, 1, 0},
-                    Death{"1:exit0@25", ExitCode::kRankError, 1, 0},
-                    Death{"0:error@25", ExitCode::kNonFinite, 0, 0}));
+INSTANTIATE_TEST_SUITE_P(All, Deaths,
+                         testing::Values(Death{"1:kill@25", ExitCode::kRankSignal, 1, SIGKILL},
+                                         Death{"0:segv@25", ExitCode::kRankSignal, 0, SIGSEGV},
+                                         Death{"1:exit3@25", ExitCode::kEnvironment, 1, 0},
+                                         Death{"1:exit0@25", ExitCode::kRankError, 1, 0},
+                                         Death{"0:error@25", ExitCode::kNonFinite, 0, 0},
+                                         Death{"1:oom@25", ExitCode::kOutOfMemory, 1, 0}));
 
-TEST_F(Launch, NamesTheRankThatHangs) {
-  EXPECT_EQ(end_of(start_run("1:stall@5", {"failure.hang_timeout=1"})), 13) << output_;
+// The frozen one first has a second for a heartbeat. Stalled in its own work, frozen by a signal,
+// or waiting for ever inside an older collective.
+class Hangs : public Launch, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Hangs, AreNamedWithStepAndCollective) {
+  EXPECT_EQ(end_of(start_run(GetParam(), {"failure.hang_timeout=1", "shapes.0.steps=200"})), 13)
+      << output_;
   EXPECT_EQ(verdict().rank, 1) << output_;
-  EXPECT_LT(took_, 15);
+  EXPECT_TRUE(said("rank 1: no progress for")) << output_;
+  EXPECT_TRUE(said("(step ")) << output_;
+  EXPECT_TRUE(said("last collective world all_reduce#")) << output_;
+  EXPECT_EQ(count(run::EventKind::kHangSuspected), 1);
+  EXPECT_LT(took_, 10);
 }
 
-TEST_F(Launch, FirstInterruptSavesAndStops) {
-  auto process = start_run("", {"shapes.0.steps=200"});
+INSTANTIATE_TEST_SUITE_P(All, Hangs, testing::Values("1:stall@5", "1:freeze@70", "1:lag@5"));
+
+class Signals : public Launch, public testing::WithParamInterface<int> {};
+
+TEST_P(Signals, SaveAndStop) {
+  auto process = start_run("", {"shapes.0.steps=100"});
   wait_until_ready();
-  ::kill(process.pid(), SIGINT);
+  ::kill(process.pid(), GetParam());
   EXPECT_EQ(end_of(std::move(process)), 20) << output_;
   const auto steps = supervise::checkpoint_steps(run_);
   ASSERT_FALSE(steps.empty());
   EXPECT_EQ(steps.back(), verdict().step);
   EXPECT_EQ(end_of(start({"resume", run_.root})), 0) << output_;
-  EXPECT_EQ(verdict().step, 210);
+  EXPECT_EQ(verdict().step, 110);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGUSR2));
 
 TEST_F(Launch, SecondInterruptStopsAtOnce) {
   auto process = start_run("0:stall@10,1:stall@10");
@@ -199,10 +115,13 @@ TEST_F(Launch, SecondInterruptStopsAtOnce) {
 }
 
 TEST_F(Launch, StopCommandAndInUse) {
-  auto process = start_run("", {"shapes.0.steps=400"});
+  auto process = start_run("", {"shapes.0.steps=800"});
   wait_until_ready();
   EXPECT_EQ(run_command({"status", run_.root}), 0);
   EXPECT_NE(output_.find("state: running"), std::string::npos) << output_;
+  std::this_thread::sleep_for(milliseconds(2500));  // a heartbeat and the writing of ranks.json
+  EXPECT_EQ(run_command({"status", run_.root}), 0);
+  EXPECT_TRUE(said("rank 1: step ") && said("last collective world all_reduce#")) << output_;
   EXPECT_EQ(run_command({"resume", run_.root}), 2);
   EXPECT_NE(output_.find("in use"), std::string::npos) << output_;
   EXPECT_EQ(run_command({"stop", run_.root}), 0) << output_;
@@ -227,10 +146,93 @@ TEST_F(Launch, KillingTheSupervisorLeavesNoRanks) {
   wait_until_ready();
   ::kill(process.pid(), SIGKILL);
   EXPECT_EQ(end_of(std::move(process)), -SIGKILL);
-  for (int i = 0; i < 250 && ranks_alive() > 0; ++i) std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_EQ(ranks_alive(), 0);
+  for (int i = 0; i < 250 && processes_alive() > 0; ++i)
+    std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(processes_alive(), 0);
   EXPECT_EQ(run_command({"status", run_.root}), 0);
   EXPECT_NE(output_.find("state: interrupted"), std::string::npos) << output_;
+}
+
+TEST_F(Launch, StopNowLeavesNoCheckpoint) {
+  auto process = start_run("", {"shapes.0.steps=400", "checkpoint.every_steps=0"});
+  wait_until_ready();
+  EXPECT_EQ(run_command({"stop", "--now", run_.root}), 0) << output_;
+  EXPECT_EQ(end_of(std::move(process)), 128 + SIGTERM) << output_;
+  EXPECT_TRUE(supervise::checkpoint_steps(run_).empty());
+  EXPECT_LT(took_, 5);
+}
+
+TEST_F(Launch, ShowsARunThatEnded) {
+  ASSERT_EQ(end_of(start_run("1:kill@25")), 11) << output_;
+  EXPECT_EQ(run_command({"status", run_.root}), 0);
+  EXPECT_TRUE(said("state: failed") && said("exit code: 11") && said("checkpoint: 20")) << output_;
+  EXPECT_EQ(run_command({"status", "--json", run_.root}), 0);
+  const auto status = nlohmann::json::parse(output_);
+  EXPECT_EQ(status["code"], 11);
+  EXPECT_EQ(status["checkpoint"], 20);
+  EXPECT_EQ(run_command({"list", "--json", folder_}), 0);
+  EXPECT_EQ(nlohmann::json::parse(output_)["state"], "failed");
+  EXPECT_EQ(run_command({"logs", run_.root, "--rank", "1"}), 0);
+  EXPECT_EQ(output_, "fake: kill\n");
+  EXPECT_EQ(run_command({"logs", run_.root, "--rank", "1", "--attempt", "2"}), 2);
+  EXPECT_EQ(run_command({"explain", run_.root}), 0);
+  EXPECT_TRUE(said("short: dp2 mb2x1") && said("2 ranks, each a replica")) << output_;
+  EXPECT_TRUE(said("predicted") && said("tokens/s")) << output_;
+}
+
+TEST_F(Launch, TellsTheStory) {
+  ASSERT_EQ(end_of(start_run("")), 0);
+  for (const char* part :
+       {"run directory: ", "  shape short: 2 ranks, each a replica; ", "Ctrl-C stops",
+        "step 1/40 short  loss 1.0000", "step 10/40 short", "step 40/40 long", "predicted",
+        "step time", "tokens/s", "memory of a rank", "ptrain: finished; step 40"})
+    EXPECT_TRUE(said(part)) << part << " is missing in:\n" << output_;
+  EXPECT_FALSE(said("step 11/40")) << "log.every_steps is 10";
+  EXPECT_FALSE(said("\x1b")) << "escapes in a pipe";
+}
+
+// A reader that goes away must not end a run of days.
+TEST_F(Launch, GoesOnWhenItsReaderIsGone) {
+  const std::string command =
+      binary_ + " run " + folder_ + "/recipe.yaml --directory " + run_.root + " 2>&1 | head -n 1";
+  const auto ended = base::run_to_end({{"/bin/sh", "-c", command}, environment_});
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(ended->output.empty());
+  for (int i = 0; i < 500 && !fs::exists(run_.verdict()); ++i)
+    std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(verdict().step, 40);
+  while (processes_alive() > 0) std::this_thread::sleep_for(milliseconds(20));
+}
+
+class Terminal : public Launch {
+ protected:
+  // On a pseudo-terminal of so many columns.
+  std::string run_on_terminal(int columns, const Environment& environment) {
+    const std::string command = "stty cols " + std::to_string(columns) + "; " + binary_ + " run " +
+                                folder_ + "/recipe.yaml --directory " + run_.root;
+    Environment all = environment_;
+    all.insert(all.end(), {{"TERM", "xterm"}, {"CI", ""}});
+    all.insert(all.end(), environment.begin(), environment.end());
+    const auto ended = base::run_to_end({{"/usr/bin/script", "-qec", command, "/dev/null"}, all});
+    return ended ? ended->output : "";
+  }
+};
+
+TEST_F(Terminal, DrawsABarInPlace) {
+  const std::string output = run_on_terminal(100, {{"NO_COLOR", ""}});
+  EXPECT_NE(output.find("\r\x1b[K\x1b[36m[#"), std::string::npos) << output;
+  EXPECT_NE(output.find("ptrain: finished"), std::string::npos) << output;
+}
+
+TEST_F(Terminal, NarrowAndWithoutColour) {
+  const std::string output = run_on_terminal(12, {{"NO_COLOR", "1"}});
+  EXPECT_NE(output.find("\r\x1b[K[#"), std::string::npos) << output;
+  EXPECT_EQ(output.find("\x1b[36m"), std::string::npos) << output;
+  std::istringstream parts(output);
+  for (std::string part; std::getline(parts, part, '\r');)  // what one redraw puts on the screen
+    if (part.starts_with("\x1b[K[")) {
+      EXPECT_LE(part.size(), 3u + 11u) << part;
+    }
 }
 
 TEST_F(Launch, DryRunStartsNothing) {

@@ -180,6 +180,13 @@ TEST(Lifecycle, SlowPhasesGetFiveTimesTheLimit) {
   EXPECT_EQ(validation.num_kills, 0);
 }
 
+TEST(Lifecycle, RanksThatAllPartedWellAreBelievedWhateverTheirExitCodes) {
+  Script script;
+  script.hello().interrupt().goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped);
+  script.ended(20, {1, 0, 20});
+  EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
+}
+
 TEST(Lifecycle, StopsInTwoStages) {
   Script script;
   script.hello().interrupt();
