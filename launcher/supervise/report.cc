@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "launcher/base/file.h"
+
 namespace ptrain::supervise {
 
 namespace {
@@ -14,6 +16,17 @@ constexpr std::streamoff kTailBytes = 65536;
 
 bool is_failure(ExitCode code) {
   return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
+}
+
+// The failed rank's. Where none is named (mpirun does not always say which rank ended a job that
+// never began), the first rank's that wrote anything, else what mpirun wrote.
+std::string log_of(const run::Directory& directory, const run::Verdict& verdict) {
+  if (verdict.rank >= 0) return directory.rank_log(verdict.attempt, verdict.rank);
+  for (int rank = 0;; ++rank) {
+    const std::string log = directory.rank_log(verdict.attempt, rank);
+    if (!is_regular_file(log)) return directory.attempt_folder(verdict.attempt) + "/launcher.log";
+    if (!tail_of(log, 1).empty()) return log;
+  }
 }
 
 }  // namespace
@@ -42,9 +55,7 @@ std::vector<std::string> tail_of(const std::string& path, std::size_t count) {
 std::vector<std::string> failure_lines(const run::Directory& directory,
                                        const run::Verdict& verdict) {
   if (!is_failure(verdict.code)) return {};
-  const std::string log = verdict.rank >= 0
-                              ? directory.rank_log(verdict.attempt, verdict.rank)
-                              : directory.attempt_folder(verdict.attempt) + "/launcher.log";
+  const std::string log = log_of(directory, verdict);
   const auto tail = tail_of(log, kTailLines);
   std::vector<std::string> lines{(tail.empty() ? "nothing is in " : "the end of ") + log};
   for (const auto& line : tail) lines.push_back("  | " + line);
