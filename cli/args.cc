@@ -51,8 +51,8 @@ void add_run(CLI::App& app, Command& chosen) {
 
 void add_resume(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<ResumeArguments>();
-  auto* sub = add(app, chosen, "resume",
-                  "Continue a run, or begin one from a checkpoint of anyone", &cmd_resume, args);
+  auto* sub = add(app, chosen, "resume", "Continue a run, or begin one from a checkpoint of anyone",
+                  &cmd_resume, args);
   sub->add_option("from", args->from,
                   "Run directory: it goes on from its newest checkpoint by its own recipe.yaml. "
                   "With --recipe: a checkpoint (DCP folder) from which a new run begins")
@@ -82,8 +82,8 @@ void add_data(CLI::App& app, Command& chosen) {
 
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
-  auto* sub = add(app, chosen, "worker", "Run one rank (started by run and resume)", &cmd_worker,
-                  args);
+  auto* sub =
+      add(app, chosen, "worker", "Run one rank (started by run and resume)", &cmd_worker, args);
   sub->add_option("--request", args->request, "Request: JSON, or a file of it")->required();
   sub->group("");  // internal: not shown in help
 }

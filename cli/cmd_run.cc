@@ -16,10 +16,10 @@ namespace {
 Result<run::Plan> given_plan(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
   PTRAIN_TRY(run::Plan plan, read_plan(arguments.plan));
   if (plan.recipe_hash != loaded.hash)
-    return fail(ExitCode::kUsage,
-                fmt::format("the plan {} was made for another recipe or other overrides",
-                            arguments.plan),
-                "make it again with `ptrain plan`, or leave --plan out");
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("the plan {} was made for another recipe or other overrides", arguments.plan),
+        "make it again with `ptrain plan`, or leave --plan out");
   if (plan.shapes.empty())
     return fail(ExitCode::kUsage, fmt::format("the plan {} has no shapes", arguments.plan));
   plan.build = run::build_id();

@@ -12,48 +12,48 @@ namespace ptrain::cli {
 
 struct PlanArguments {
   std::string recipe;
-  std::string cluster;              // file; empty: this machine
+  std::string cluster;  // file; empty: this machine
   bool explain = false;
   bool json = false;
-  bool probe = false;               // measure this machine again
-  int program_rank = -1;            // >= 0: print the program of this rank
+  bool probe = false;     // measure this machine again
+  int program_rank = -1;  // >= 0: print the program of this rank
   std::vector<std::string> overrides;
 };
 
 struct RunArguments {
   std::string recipe;
-  std::string plan;                 // file; empty: make one
-  std::string directory;            // of the run; empty: runs/NAME/TIME
+  std::string plan;       // file; empty: make one
+  std::string directory;  // of the run; empty: runs/NAME/TIME
   bool dry_run = false;
   std::vector<std::string> overrides;
 };
 
 struct ResumeArguments {
-  std::string from;                 // run directory; with a recipe: any DCP folder
-  std::string recipe;               // file
-  std::string directory;            // of the new run; empty: runs/NAME/TIME
+  std::string from;       // run directory; with a recipe: any DCP folder
+  std::string recipe;     // file
+  std::string directory;  // of the new run; empty: runs/NAME/TIME
   bool allow_changes = false;
   std::vector<std::string> overrides;
 };
 
 struct DataArguments {
-  std::string recipe;               // file; or:
-  std::string lengths;              // file with the tokens of a document a line
-  std::int64_t capacity = 0;        // lengths: tokens of a row
+  std::string recipe;         // file; or:
+  std::string lengths;        // file with the tokens of a document a line
+  std::int64_t capacity = 0;  // lengths: tokens of a row
   bool json = false;
   std::vector<std::string> overrides;
 };
 
 struct WorkerArguments {
-  std::string request;              // JSON, or a file of it
+  std::string request;  // JSON, or a file of it
 };
 
 struct InspectArguments {
-  std::string run;                  // run directory; for list: the folder of runs
-  int rank = -1;                    // logs: of this rank only
-  int attempt = -1;                 // logs: of this attempt; -1: the last
-  bool json = false;                // status, list
-  bool now = false;                 // stop: without a checkpoint
+  std::string run;    // run directory; for list: the folder of runs
+  int rank = -1;      // logs: of this rank only
+  int attempt = -1;   // logs: of this attempt; -1: the last
+  bool json = false;  // status, list
+  bool now = false;   // stop: without a checkpoint
 };
 
 // Each returns how the process ends, or the error that main prints.

@@ -24,8 +24,8 @@ using Bytes8 = std::span<const std::byte>;
 std::uint64_t number(Bytes8 bytes, std::size_t offset, int size) {
   std::uint64_t value = 0;
   for (int i = size; i-- > 0;)
-    value = value << 8 |
-            std::to_integer<std::uint64_t>(bytes[offset + static_cast<std::size_t>(i)]);
+    value =
+        value << 8 | std::to_integer<std::uint64_t>(bytes[offset + static_cast<std::size_t>(i)]);
   return value;
 }
 
@@ -74,8 +74,7 @@ class Out {
  public:
   std::vector<std::byte> bytes;
   void number(std::uint64_t value, int size) {
-    for (int i = 0; i < size; ++i)
-      bytes.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
+    for (int i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
   }
   void text(std::string_view text) {
     for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
@@ -87,7 +86,7 @@ class Out {
 // sizes.
 void common_fields(Out& out, const Record& record, std::size_t extra) {
   out.number(0, 2);
-  out.number(0x0800, 2);   // names are UTF-8
+  out.number(0x0800, 2);  // names are UTF-8
   out.number(0, 6);
   out.number(record.crc, 4);
   out.number(record.size, 4);
@@ -99,13 +98,12 @@ void common_fields(Out& out, const Record& record, std::size_t extra) {
 // Appends a local header whose data will start at a multiple of `alignment` of `position` + its
 // place.
 void local_header(Out& out, const Record& record, std::uint64_t position, std::uint64_t alignment) {
-  const std::uint64_t bare =
-      position + out.bytes.size() + kLocalHeader + record.name.size() + 4;
+  const std::uint64_t bare = position + out.bytes.size() + kLocalHeader + record.name.size() + 4;
   const std::size_t padding = (alignment - bare % alignment) % alignment;
   out.number(kLocalSignature, 4);
   common_fields(out, record, padding + 4);
   out.text(record.name);
-  out.text("FB");   // the extra field that PyTorch pads with
+  out.text("FB");  // the extra field that PyTorch pads with
   out.number(padding, 2);
   out.text(std::string(padding, 'Z'));
 }
@@ -117,7 +115,7 @@ void directory(Out& out, const std::vector<Record>& records, std::uint64_t start
     out.number(kCentralSignature, 4);
     out.number(0, 2);
     common_fields(out, record, 0);
-    out.number(0, 10);   // comment, disk, attributes
+    out.number(0, 10);  // comment, disk, attributes
     out.number(record.header, 4);
     out.text(record.name);
   }

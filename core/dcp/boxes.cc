@@ -21,9 +21,9 @@ class Cutter {
       return;
     }
     const std::int64_t inner = inner_[d];
-    const std::int64_t first = (begin + inner - 1) / inner;   // whole rows [first, last)
+    const std::int64_t first = (begin + inner - 1) / inner;  // whole rows [first, last)
     const std::int64_t last = end / inner;
-    if (first > last) return part(d, last, begin, end);       // inside one row
+    if (first > last) return part(d, last, begin, end);  // inside one row
     part(d, first - 1, begin, first * inner);
     rows(d, first, last);
     part(d, last, last * inner, end);
@@ -42,7 +42,7 @@ class Cutter {
   void rows(std::size_t d, std::int64_t first, std::int64_t last) {
     const std::int64_t step = max_elements_ == 0 ? last - first : max_elements_ / inner_[d];
     for (std::int64_t row = first; row < last; row += std::max<std::int64_t>(step, 1)) {
-      if (max_elements_ > 0 && step == 0) {   // one row is above the limit: cut it further down
+      if (max_elements_ > 0 && step == 0) {  // one row is above the limit: cut it further down
         part_limited(d, row);
         continue;
       }
@@ -61,7 +61,7 @@ class Cutter {
   }
 
   const Sizes& shape_;
-  Sizes inner_;                    // elements of one row of each dim
+  Sizes inner_;  // elements of one row of each dim
   std::int64_t max_elements_;
   Sizes at_;
   std::vector<Box> boxes_;
@@ -95,8 +95,7 @@ bool intersect(const Box& a, const Box& b, Box& common) {
 // by side, element by element.
 class LineWalk {
  public:
-  LineWalk(const Sizes& shape, const Sizes& offsets, const StoredTensor& stored,
-           std::int64_t begin)
+  LineWalk(const Sizes& shape, const Sizes& offsets, const StoredTensor& stored, std::int64_t begin)
       : flat_(row_major_strides(shape)), chunk_(offsets), stored_(stored), begin_(begin) {}
 
   void walk(const Box& box, std::vector<Copy>& copies) {

@@ -15,8 +15,8 @@ namespace ptrain::dcp {
 
 // How a tensor's elements lie in its storage record. All counts are in elements.
 struct StoredTensor {
-  std::string dtype;               // PyTorch's name: float32, bfloat16, int64 ...
-  std::string record;              // data/0
+  std::string dtype;   // PyTorch's name: float32, bfloat16, int64 ...
+  std::string record;  // data/0
   std::int64_t offset = 0;
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;

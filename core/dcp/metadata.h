@@ -19,15 +19,18 @@ struct Location {
   std::string file;
   std::int64_t offset = 0;
   std::int64_t length = 0;
-  bool transformed = false;        // compressed or the like: not readable here
+  bool transformed = false;  // compressed or the like: not readable here
 };
 
-struct Chunk { Box box; Location location; };
+struct Chunk {
+  Box box;
+  Location location;
+};
 
 struct TensorEntry {
-  std::string dtype;               // PyTorch's name; each item says it again and is believed
+  std::string dtype;  // PyTorch's name; each item says it again and is believed
   Sizes shape;
-  std::vector<Chunk> chunks;       // those that hold elements
+  std::vector<Chunk> chunks;  // those that hold elements
 };
 
 // The content of `.metadata`.

@@ -17,9 +17,8 @@ tl::unexpected<Error> bad(std::string message) {
 
 // Keys and file names end in messages and on terminals.
 bool is_printable(std::string_view text) {
-  return !text.empty() && std::none_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 0x20 || c == 0x7f;
-  });
+  return !text.empty() && std::none_of(text.begin(), text.end(),
+                                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 class Reader {
@@ -96,9 +95,12 @@ class Reader {
       const Node& entry = tree_.at(id);
       const std::string_view kind =
           entry.kind == Kind::kObject ? tree_.global_name(entry.items[0]) : std::string_view{};
-      if (kind == "BytesStorageMetadata") metadata_.values[key] = {};
-      else if (kind == "TensorStorageMetadata") PTRAIN_CHECK(read_tensor_entry(key, id));
-      else return bad(fmt::format("'{}' is of an unknown class {}", key, printable(kind)));
+      if (kind == "BytesStorageMetadata")
+        metadata_.values[key] = {};
+      else if (kind == "TensorStorageMetadata")
+        PTRAIN_CHECK(read_tensor_entry(key, id));
+      else
+        return bad(fmt::format("'{}' is of an unknown class {}", key, printable(kind)));
     }
     return {};
   }

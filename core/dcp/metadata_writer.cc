@@ -160,8 +160,6 @@ class Writer {
 
 }  // namespace
 
-std::vector<std::byte> write_metadata(const Metadata& metadata) {
-  return Writer().write(metadata);
-}
+std::vector<std::byte> write_metadata(const Metadata& metadata) { return Writer().write(metadata); }
 
 }  // namespace ptrain::dcp

@@ -69,7 +69,7 @@ class Machine {
   std::string error_;
   Tree tree_;
   std::vector<NodeId> stack_;
-  std::vector<std::size_t> marks_;   // heights of the stack
+  std::vector<std::size_t> marks_;  // heights of the stack
   std::vector<NodeId> memo_;
 };
 
@@ -96,9 +96,15 @@ void Machine::step(Op op) {
 
 bool Machine::scalar(Op op) {
   switch (op) {
-    case Op::kNone: push(kNoneNode); return true;
-    case Op::kNewTrue: push({.kind = Kind::kBool, .integer = 1}); return true;
-    case Op::kNewFalse: push({.kind = Kind::kBool}); return true;
+    case Op::kNone:
+      push(kNoneNode);
+      return true;
+    case Op::kNewTrue:
+      push({.kind = Kind::kBool, .integer = 1});
+      return true;
+    case Op::kNewFalse:
+      push({.kind = Kind::kBool});
+      return true;
     case Op::kBinInt1:
       push({.kind = Kind::kInt, .integer = static_cast<std::int64_t>(unsigned_number(1))});
       return true;
@@ -108,70 +114,135 @@ bool Machine::scalar(Op op) {
     case Op::kBinInt:
       push({.kind = Kind::kInt, .integer = static_cast<std::int32_t>(unsigned_number(4))});
       return true;
-    case Op::kLong1: big_integer(take(unsigned_number(1))); return true;
-    case Op::kLong4: big_integer(take(unsigned_number(4))); return true;
+    case Op::kLong1:
+      big_integer(take(unsigned_number(1)));
+      return true;
+    case Op::kLong4:
+      big_integer(take(unsigned_number(4)));
+      return true;
     case Op::kBinFloat: {
-      std::uint64_t bits = 0;   // big-endian, unlike every other number of a pickle
+      std::uint64_t bits = 0;  // big-endian, unlike every other number of a pickle
       for (const char c : take(8)) bits = bits << 8 | static_cast<unsigned char>(c);
       push({.kind = Kind::kFloat, .real = std::bit_cast<double>(bits)});
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool Machine::text(Op op) {
   switch (op) {
     case Op::kShortBinUnicode:
-    case Op::kShortBinString: push_text(Kind::kText, unsigned_number(1)); return true;
+    case Op::kShortBinString:
+      push_text(Kind::kText, unsigned_number(1));
+      return true;
     case Op::kBinUnicode:
-    case Op::kBinString: push_text(Kind::kText, unsigned_number(4)); return true;
-    case Op::kBinUnicode8: push_text(Kind::kText, unsigned_number(8)); return true;
-    case Op::kShortBinBytes: push_text(Kind::kBytes, unsigned_number(1)); return true;
-    case Op::kBinBytes: push_text(Kind::kBytes, unsigned_number(4)); return true;
+    case Op::kBinString:
+      push_text(Kind::kText, unsigned_number(4));
+      return true;
+    case Op::kBinUnicode8:
+      push_text(Kind::kText, unsigned_number(8));
+      return true;
+    case Op::kShortBinBytes:
+      push_text(Kind::kBytes, unsigned_number(1));
+      return true;
+    case Op::kBinBytes:
+      push_text(Kind::kBytes, unsigned_number(4));
+      return true;
     case Op::kBinBytes8:
-    case Op::kByteArray8: push_text(Kind::kBytes, unsigned_number(8)); return true;
-    default: return false;
+    case Op::kByteArray8:
+      push_text(Kind::kBytes, unsigned_number(8));
+      return true;
+    default:
+      return false;
   }
 }
 
 bool Machine::container(Op op) {
   switch (op) {
-    case Op::kEmptyTuple: push_items(Kind::kTuple, {}); return true;
-    case Op::kTuple1: push_items(Kind::kTuple, pop(1)); return true;
-    case Op::kTuple2: push_items(Kind::kTuple, pop(2)); return true;
-    case Op::kTuple3: push_items(Kind::kTuple, pop(3)); return true;
-    case Op::kTuple: push_items(Kind::kTuple, pop_to_mark()); return true;
-    case Op::kEmptyList: push_items(Kind::kList, {}); return true;
-    case Op::kList: push_items(Kind::kList, pop_to_mark()); return true;
-    case Op::kEmptyDict: push_items(Kind::kDict, {}); return true;
-    case Op::kEmptySet: push_items(Kind::kSet, {}); return true;
-    case Op::kFrozenSet: push_items(Kind::kSet, pop_to_mark()); return true;
-    default: return false;
+    case Op::kEmptyTuple:
+      push_items(Kind::kTuple, {});
+      return true;
+    case Op::kTuple1:
+      push_items(Kind::kTuple, pop(1));
+      return true;
+    case Op::kTuple2:
+      push_items(Kind::kTuple, pop(2));
+      return true;
+    case Op::kTuple3:
+      push_items(Kind::kTuple, pop(3));
+      return true;
+    case Op::kTuple:
+      push_items(Kind::kTuple, pop_to_mark());
+      return true;
+    case Op::kEmptyList:
+      push_items(Kind::kList, {});
+      return true;
+    case Op::kList:
+      push_items(Kind::kList, pop_to_mark());
+      return true;
+    case Op::kEmptyDict:
+      push_items(Kind::kDict, {});
+      return true;
+    case Op::kEmptySet:
+      push_items(Kind::kSet, {});
+      return true;
+    case Op::kFrozenSet:
+      push_items(Kind::kSet, pop_to_mark());
+      return true;
+    default:
+      return false;
   }
 }
 
 bool Machine::fill(Op op) {
   switch (op) {
-    case Op::kAppend: append(pop(1), Kind::kList); return true;
-    case Op::kAppends: append(pop_to_mark(), Kind::kList); return true;
-    case Op::kAddItems: append(pop_to_mark(), Kind::kSet); return true;
-    case Op::kSetItem: append(pop(2), Kind::kDict); return true;
-    case Op::kSetItems: append(pop_to_mark(), Kind::kDict); return true;
-    default: return false;
+    case Op::kAppend:
+      append(pop(1), Kind::kList);
+      return true;
+    case Op::kAppends:
+      append(pop_to_mark(), Kind::kList);
+      return true;
+    case Op::kAddItems:
+      append(pop_to_mark(), Kind::kSet);
+      return true;
+    case Op::kSetItem:
+      append(pop(2), Kind::kDict);
+      return true;
+    case Op::kSetItems:
+      append(pop_to_mark(), Kind::kDict);
+      return true;
+    default:
+      return false;
   }
 }
 
 bool Machine::memo(Op op) {
   switch (op) {
-    case Op::kMemoize: put(memo_.size()); return true;
-    case Op::kBinPut: put(unsigned_number(1)); return true;
-    case Op::kLongBinPut: put(unsigned_number(4)); return true;
-    case Op::kPut: put(line_number()); return true;
-    case Op::kBinGet: get(unsigned_number(1)); return true;
-    case Op::kLongBinGet: get(unsigned_number(4)); return true;
-    case Op::kGet: get(line_number()); return true;
-    default: return false;
+    case Op::kMemoize:
+      put(memo_.size());
+      return true;
+    case Op::kBinPut:
+      put(unsigned_number(1));
+      return true;
+    case Op::kLongBinPut:
+      put(unsigned_number(4));
+      return true;
+    case Op::kPut:
+      put(line_number());
+      return true;
+    case Op::kBinGet:
+      get(unsigned_number(1));
+      return true;
+    case Op::kLongBinGet:
+      get(unsigned_number(4));
+      return true;
+    case Op::kGet:
+      get(line_number());
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -182,8 +253,12 @@ bool Machine::object(Op op) {
       push_items(Kind::kGlobal, {module, add({.kind = Kind::kText, .text = line()})});
       return true;
     }
-    case Op::kStackGlobal: push_items(Kind::kGlobal, pop(2)); return true;
-    case Op::kNewObjEx: pop(); [[fallthrough]];   // keyword arguments
+    case Op::kStackGlobal:
+      push_items(Kind::kGlobal, pop(2));
+      return true;
+    case Op::kNewObjEx:
+      pop();
+      [[fallthrough]];  // keyword arguments
     case Op::kReduce:
     case Op::kNewObj: {
       std::vector<NodeId> parts = pop(2);
@@ -200,28 +275,42 @@ bool Machine::object(Op op) {
         tree_.nodes[*target].items[2] = state;
       return true;
     }
-    case Op::kBinPersId: push_items(Kind::kPersistentId, pop(1)); return true;
-    default: return false;
+    case Op::kBinPersId:
+      push_items(Kind::kPersistentId, pop(1));
+      return true;
+    default:
+      return false;
   }
 }
 
 bool Machine::stack(Op op) {
   switch (op) {
-    case Op::kMark: marks_.push_back(stack_.size()); return true;
-    case Op::kPop:
-      if (!marks_.empty() && marks_.back() == stack_.size()) marks_.pop_back();
-      else pop();
+    case Op::kMark:
+      marks_.push_back(stack_.size());
       return true;
-    case Op::kPopMark: pop_to_mark(); return true;
+    case Op::kPop:
+      if (!marks_.empty() && marks_.back() == stack_.size())
+        marks_.pop_back();
+      else
+        pop();
+      return true;
+    case Op::kPopMark:
+      pop_to_mark();
+      return true;
     case Op::kDup:
       if (const NodeId* id = top(); id != nullptr) push(NodeId{*id});
       return true;
     case Op::kProto:
       if (unsigned_number(1) > 5) refuse("unknown pickle protocol");
       return true;
-    case Op::kFrame: take(8); return true;
-    case Op::kStop: stopped_ = true; return true;
-    default: return false;
+    case Op::kFrame:
+      take(8);
+      return true;
+    case Op::kStop:
+      stopped_ = true;
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -40,7 +40,7 @@ void PickleWriter::big_integer(std::uint64_t value) {
   if (value <= std::uint64_t{std::numeric_limits<std::int64_t>::max()})
     return integer(static_cast<std::int64_t>(value));
   op(Op::kLong1);
-  number(9, 1);   // the ninth byte is the sign
+  number(9, 1);  // the ninth byte is the sign
   number(value, 8);
   number(0, 1);
 }

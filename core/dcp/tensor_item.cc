@@ -11,14 +11,18 @@ namespace ptrain::dcp {
 
 namespace {
 
-struct StorageClass { std::string_view dtype; std::string_view storage; std::int64_t size; };
+struct StorageClass {
+  std::string_view dtype;
+  std::string_view storage;
+  std::int64_t size;
+};
 
 constexpr std::array kStorages{
-    StorageClass{"float32", "FloatStorage", 4},   StorageClass{"float64", "DoubleStorage", 8},
-    StorageClass{"float16", "HalfStorage", 2},    StorageClass{"bfloat16", "BFloat16Storage", 2},
-    StorageClass{"int64", "LongStorage", 8},      StorageClass{"int32", "IntStorage", 4},
-    StorageClass{"int16", "ShortStorage", 2},     StorageClass{"int8", "CharStorage", 1},
-    StorageClass{"uint8", "ByteStorage", 1},      StorageClass{"bool", "BoolStorage", 1},
+    StorageClass{"float32", "FloatStorage", 4}, StorageClass{"float64", "DoubleStorage", 8},
+    StorageClass{"float16", "HalfStorage", 2},  StorageClass{"bfloat16", "BFloat16Storage", 2},
+    StorageClass{"int64", "LongStorage", 8},    StorageClass{"int32", "IntStorage", 4},
+    StorageClass{"int16", "ShortStorage", 2},   StorageClass{"int8", "CharStorage", 1},
+    StorageClass{"uint8", "ByteStorage", 1},    StorageClass{"bool", "BoolStorage", 1},
 };
 
 tl::unexpected<Error> not_a_tensor(std::string_view why) {

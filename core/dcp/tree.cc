@@ -29,7 +29,10 @@ std::string graph_problem(const Tree& tree, int max_depth) {
   enum : std::uint8_t { kNew, kOpen, kClosed };
   std::vector<std::uint8_t> color(tree.nodes.size(), kNew);
   std::vector<std::uint8_t> height(tree.nodes.size(), 0);
-  struct Visit { NodeId id; std::size_t next; };
+  struct Visit {
+    NodeId id;
+    std::size_t next;
+  };
   std::vector<Visit> path{{tree.root, 0}};
   color[tree.root] = kOpen;
   while (!path.empty()) {

@@ -9,8 +9,20 @@
 namespace ptrain::dcp {
 
 enum class Kind : std::uint8_t {
-  kNone, kBool, kInt, kBigInt, kFloat, kText, kBytes, kTuple, kList, kDict, kSet,
-  kGlobal, kObject, kPersistentId
+  kNone,
+  kBool,
+  kInt,
+  kBigInt,
+  kFloat,
+  kText,
+  kBytes,
+  kTuple,
+  kList,
+  kDict,
+  kSet,
+  kGlobal,
+  kObject,
+  kPersistentId
 };
 
 using NodeId = std::uint32_t;
@@ -19,16 +31,16 @@ using NodeId = std::uint32_t;
 // have been made from.
 struct Node {
   Kind kind = Kind::kNone;
-  std::int64_t integer = 0;       // kBool, kInt
-  double real = 0;                // kFloat
-  std::string_view text = {};     // kText, kBytes, kBigInt (little-endian two's complement);
-                                  // a view of the input
-  std::vector<NodeId> items = {}; // tuple, list, set: elements; dict: key, value, key, value ...;
-                                  // global: module, name; persistent id: the id; object: class,
-                                  // arguments, state, contents (list or dict added later)
+  std::int64_t integer = 0;        // kBool, kInt
+  double real = 0;                 // kFloat
+  std::string_view text = {};      // kText, kBytes, kBigInt (little-endian two's complement);
+                                   // a view of the input
+  std::vector<NodeId> items = {};  // tuple, list, set: elements; dict: key, value, key, value ...;
+                                   // global: module, name; persistent id: the id; object: class,
+                                   // arguments, state, contents (list or dict added later)
 };
 
-constexpr NodeId kNoneNode = 0;   // stands for None and for an absent state or contents
+constexpr NodeId kNoneNode = 0;  // stands for None and for an absent state or contents
 
 // A pickle as a graph without cycles. Nodes are shared as the pickle shares them, so walk with a
 // budget.

@@ -26,17 +26,27 @@ class ToJson {
     if (++count_ > kMaxValues) return not_plain("too many values");
     const Node& node = tree_.at(id);
     switch (node.kind) {
-      case Kind::kNone: return Json();
-      case Kind::kBool: return Json(node.integer != 0);
-      case Kind::kInt: return Json(node.integer);
-      case Kind::kBigInt: return big(node.text);
-      case Kind::kFloat: return Json(node.real);
-      case Kind::kText: return Json(std::string(node.text));
+      case Kind::kNone:
+        return Json();
+      case Kind::kBool:
+        return Json(node.integer != 0);
+      case Kind::kInt:
+        return Json(node.integer);
+      case Kind::kBigInt:
+        return big(node.text);
+      case Kind::kFloat:
+        return Json(node.real);
+      case Kind::kText:
+        return Json(std::string(node.text));
       case Kind::kTuple:
-      case Kind::kList: return list(node);
-      case Kind::kDict: return dict(node);
-      case Kind::kObject: return object(node);
-      default: return not_plain("bytes, a set or a class");
+      case Kind::kList:
+        return list(node);
+      case Kind::kDict:
+        return dict(node);
+      case Kind::kObject:
+        return object(node);
+      default:
+        return not_plain("bytes, a set or a class");
     }
   }
 
@@ -100,14 +110,22 @@ void put_dict(const Json& value, PickleWriter& out) {
 
 void put(const Json& value, PickleWriter& out) {
   switch (value.type()) {
-    case Json::value_t::boolean: return out.boolean(value.get<bool>());
-    case Json::value_t::number_integer: return out.integer(value.get<std::int64_t>());
-    case Json::value_t::number_unsigned: return out.big_integer(value.get<std::uint64_t>());
-    case Json::value_t::number_float: return out.real(value.get<double>());
-    case Json::value_t::string: return out.text(value.get_ref<const std::string&>());
-    case Json::value_t::array: return put_list(value, out);
-    case Json::value_t::object: return put_dict(value, out);
-    default: return out.op(Op::kNone);
+    case Json::value_t::boolean:
+      return out.boolean(value.get<bool>());
+    case Json::value_t::number_integer:
+      return out.integer(value.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return out.big_integer(value.get<std::uint64_t>());
+    case Json::value_t::number_float:
+      return out.real(value.get<double>());
+    case Json::value_t::string:
+      return out.text(value.get_ref<const std::string&>());
+    case Json::value_t::array:
+      return put_list(value, out);
+    case Json::value_t::object:
+      return put_dict(value, out);
+    default:
+      return out.op(Op::kNone);
   }
 }
 

@@ -26,10 +26,12 @@ std::int64_t ParameterSpec::num_elements() const { return product(shape); }
 
 std::int64_t ParameterSpec::block_elements() const {
   switch (block) {
-    case BlockKind::kElement: return 1;
+    case BlockKind::kElement:
+      return 1;
     case BlockKind::kRow:
       return shape.empty() ? 1 : product(std::span(shape).subspan(1));
-    case BlockKind::kMatrix: return num_elements();
+    case BlockKind::kMatrix:
+      return num_elements();
   }
   return 1;
 }

@@ -17,11 +17,11 @@ enum class BlockKind { kElement, kRow, kMatrix };
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
 
 struct ParameterSpec {
-  std::string name;                  // Hugging Face name, without a prefix of ours
-  std::vector<std::int64_t> shape;   // as Hugging Face stores it: linear weights are [out, in]
-  int group = 0;                     // the buffer it lives in = the layer that owns it
+  std::string name;                 // Hugging Face name, without a prefix of ours
+  std::vector<std::int64_t> shape;  // as Hugging Face stores it: linear weights are [out, in]
+  int group = 0;                    // the buffer it lives in = the layer that owns it
   Init init = Init::kNormal;
-  bool decays = true;                // weight decay applies (not on parameters of one dim)
+  bool decays = true;  // weight decay applies (not on parameters of one dim)
   BlockKind block = BlockKind::kElement;
   std::int64_t num_elements() const;
   std::int64_t block_elements() const;
@@ -33,14 +33,14 @@ struct StashTensor {
   std::string name;
   std::int64_t elements_per_token = 0;
   DType dtype = DType::kFloat32;
-  bool is_input = false;             // the layer's input: what full recomputation keeps
+  bool is_input = false;  // the layer's input: what full recomputation keeps
   bool operator==(const StashTensor&) const = default;
 };
 
 struct Segment {
   std::string name;
-  double flops_per_token = 0;            // forward matmuls
-  double flops_per_attended_pair = 0;    // forward, a (query, key) pair
+  double flops_per_token = 0;          // forward matmuls
+  double flops_per_attended_pair = 0;  // forward, a (query, key) pair
   bool operator==(const Segment&) const = default;
 };
 
@@ -50,18 +50,18 @@ enum class LayerKind { kEmbedding, kBlock, kHead };
 struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
-  std::vector<int> parameters;       // indices into Architecture::parameters, in the code's order
-  std::vector<int> groups;           // buffers it reads, ascending; a tied head reads its own and 0
-  std::vector<StashTensor> stash;    // in the order the layer's code reads
+  std::vector<int> parameters;     // indices into Architecture::parameters, in the code's order
+  std::vector<int> groups;         // buffers it reads, ascending; a tied head reads its own and 0
+  std::vector<StashTensor> stash;  // in the order the layer's code reads
   std::vector<Segment> segments;
   bool operator==(const LayerSpec&) const = default;
 };
 
 struct Architecture {
-  recipe::Model config;              // every size filled in
-  DType dtype = DType::kFloat32;     // of activations, parameters, gradients, moments
+  recipe::Model config;           // every size filled in
+  DType dtype = DType::kFloat32;  // of activations, parameters, gradients, moments
   std::vector<ParameterSpec> parameters;
-  std::vector<LayerSpec> layers;     // L + 2
+  std::vector<LayerSpec> layers;  // L + 2
 
   int num_groups() const { return static_cast<int>(layers.size()); }
   std::int64_t num_parameters() const;

@@ -131,16 +131,11 @@ class Builder {
   }
 
   std::vector<StashTensor> block_stash() const {
-    return {kept("x", hidden(), true),
-            kept("norm1", hidden()),
-            kept("norm1_scale", 1),
-            kept("qkv", query() + 2 * key()),
-            kept("attention", query()),
-            kept("log_sum_exp", config().num_attention_heads),
-            kept("x2", hidden()),
-            kept("norm2", hidden()),
-            kept("norm2_scale", 1),
-            kept("gate_up", 2 * inner()),
+    return {kept("x", hidden(), true),  kept("norm1", hidden()),
+            kept("norm1_scale", 1),     kept("qkv", query() + 2 * key()),
+            kept("attention", query()), kept("log_sum_exp", config().num_attention_heads),
+            kept("x2", hidden()),       kept("norm2", hidden()),
+            kept("norm2_scale", 1),     kept("gate_up", 2 * inner()),
             kept("product", inner())};
   }
 

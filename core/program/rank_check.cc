@@ -12,12 +12,16 @@ std::optional<Lane> lane_of(Kind kind) {
     case Kind::kForward:
     case Kind::kBackward:
     case Kind::kRecompute:
-    case Kind::kOptimizer: return Lane::kCompute;
+    case Kind::kOptimizer:
+      return Lane::kCompute;
     case Kind::kUnshard:
-    case Kind::kReshard: return Lane::kGather;
+    case Kind::kReshard:
+      return Lane::kGather;
     case Kind::kReduceGrad:
-    case Kind::kGradNorm: return Lane::kReduce;
-    default: return std::nullopt;
+    case Kind::kGradNorm:
+      return Lane::kReduce;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -105,18 +109,25 @@ RankCheck::Broken RankCheck::advance(const Action& action) {
 
 RankCheck::Broken RankCheck::dispatch(const Action& action) {
   switch (action.kind) {
-    case Kind::kForward: return forward(action);
-    case Kind::kRecompute: return recompute(action);
-    case Kind::kBackward: return backward(action);
-    case Kind::kUnshard: return unshard(action);
-    case Kind::kReshard: return reshard(action);
-    case Kind::kReduceGrad: return reduce(action);
+    case Kind::kForward:
+      return forward(action);
+    case Kind::kRecompute:
+      return recompute(action);
+    case Kind::kBackward:
+      return backward(action);
+    case Kind::kUnshard:
+      return unshard(action);
+    case Kind::kReshard:
+      return reshard(action);
+    case Kind::kReduceGrad:
+      return reduce(action);
     case Kind::kGradNorm: {
       auto broken = norm();
       norm_position_ = now(Lane::kReduce);
       return broken;
     }
-    default: return optimizer(action);
+    default:
+      return optimizer(action);
   }
 }
 
@@ -163,8 +174,8 @@ RankCheck::Broken RankCheck::backward(const Action& action) {
   Progress& progress = progress_[static_cast<std::size_t>(action.micro_batch)];
   if (progress.forward != num_layers() ||
       progress.backward != num_layers() - 1 - action.layer_first) {
-    return fmt::format("m{} is {} layers forward and {} back", action.micro_batch,
-                       progress.forward, progress.backward);
+    return fmt::format("m{} is {} layers forward and {} back", action.micro_batch, progress.forward,
+                       progress.backward);
   }
   progress.backward += 1;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});

@@ -29,20 +29,20 @@ class RankCheck {
   using Clock = std::array<int, 6>;
 
   struct Group {
-    bool open = false;           // whole parameters are there, or on their way
-    int unshard = 0;             // position of the last UNSHARD in its lane
-    int last_use = 0;            // position in the compute lane
-    int writes = 0;              // backwards since the last reduction
+    bool open = false;  // whole parameters are there, or on their way
+    int unshard = 0;    // position of the last UNSHARD in its lane
+    int last_use = 0;   // position in the compute lane
+    int writes = 0;     // backwards since the last reduction
     int written_micro_batch = -1;
-    int last_write = 0;          // position in the compute lane
+    int last_write = 0;  // position in the compute lane
     int num_reductions = 0;
-    int unfinished = -1;         // id of a reduction that nobody waited for
+    int unfinished = -1;  // id of a reduction that nobody waited for
     bool updated = false;
-    int readers = 0;             // layers that read it
+    int readers = 0;  // layers that read it
   };
   enum class Stash { kNone, kInput, kAll };
   struct Progress {
-    int forward = 0;             // layers done
+    int forward = 0;  // layers done
     int backward = 0;
   };
 
@@ -76,7 +76,7 @@ class RankCheck {
   std::array<int, 6> last_in_lane_;               // id of each lane's newest action, or -1
   Clock now_{};                                   // of the action that runs
   bool trains_ = false;
-  int norm_position_ = 0;                         // of GRAD_NORM in its lane; 0: not yet
+  int norm_position_ = 0;  // of GRAD_NORM in its lane; 0: not yet
 };
 
 }  // namespace ptrain::program

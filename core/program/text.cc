@@ -106,12 +106,18 @@ bool read_field(std::string_view word, Action& action) {
   if (word.empty()) return false;
   const std::string_view rest = word.substr(1);
   switch (word[0]) {
-    case 'g': return read_number(rest, action.group);
-    case 's': return read_number(rest, action.stage);
-    case 'l': return read_layers(rest, action);
-    case 'm': return read_pair(rest, action.micro_batch, action.slice);
-    case '*': return read_number(rest, action.copy);
-    default: return false;
+    case 'g':
+      return read_number(rest, action.group);
+    case 's':
+      return read_number(rest, action.stage);
+    case 'l':
+      return read_layers(rest, action);
+    case 'm':
+      return read_pair(rest, action.micro_batch, action.slice);
+    case '*':
+      return read_number(rest, action.copy);
+    default:
+      return false;
   }
 }
 
@@ -134,8 +140,8 @@ tl::unexpected<Error> bad(std::string_view what, std::string_view text) {
 Result<Program> header_from_text(std::string_view line) {
   Program program;
   std::string_view words = line;
-  const bool named = take_word(words) == "program" && take_word(words) == "1" &&
-                     take_word(words) == "rank";
+  const bool named =
+      take_word(words) == "program" && take_word(words) == "1" && take_word(words) == "rank";
   std::string_view place = take_word(words);
   const auto rank = number_from(take_word(place, '/'));
   const auto num_ranks = number_from(place);
@@ -164,8 +170,8 @@ std::string to_text(const Action& action) {
 }
 
 std::string to_text(const Program& program) {
-  std::string out = fmt::format("program 1 rank {}/{} shape {}\n", program.rank,
-                                program.num_ranks, program.shape);
+  std::string out = fmt::format("program 1 rank {}/{} shape {}\n", program.rank, program.num_ranks,
+                                program.shape);
   write_actions(out, program);
   return out;
 }

@@ -59,11 +59,16 @@ std::vector<std::string> child_names(std::string_view path) {
 std::string allowed_values(const Field& field) {
   std::string text;
   switch (field.type) {
-    case FieldType::kText: return "";
-    case FieldType::kBoolean: return "true, false";
-    case FieldType::kChoice: return fmt::format("{}", fmt::join(field.choices, ", "));
+    case FieldType::kText:
+      return "";
+    case FieldType::kBoolean:
+      return "true, false";
+    case FieldType::kChoice:
+      return fmt::format("{}", fmt::join(field.choices, ", "));
     case FieldType::kInteger:
-    case FieldType::kNumber: text = range_text(field); break;
+    case FieldType::kNumber:
+      text = range_text(field);
+      break;
   }
   const std::string word = field.zero_word + field.absent_word;
   return word.empty() ? text : word + ", " + text;

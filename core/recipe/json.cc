@@ -24,9 +24,7 @@ std::size_t num_entries(const Recipe& recipe, const std::string& path) {
   return bracket == std::string::npos ? 1 : find_list(path.substr(0, bracket))->size(recipe);
 }
 
-bool is_zero(const Value& value) {
-  return value == Value(std::int64_t{0}) || value == Value(0.0);
-}
+bool is_zero(const Value& value) { return value == Value(std::int64_t{0}) || value == Value(0.0); }
 
 json value_of(const Field& field, const Value& value) {
   if (!field.zero_word.empty() && is_zero(value)) return field.zero_word;

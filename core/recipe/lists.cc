@@ -23,18 +23,18 @@ SectionState shape_parallel_state(const Recipe& recipe, std::size_t entry) {
 
 void reserve_parallel(std::vector<Reserved>& all, const std::string& prefix) {
   all.insert(all.end(), {
-      {prefix + "tp", "tensor parallelism", "1"},
-      {prefix + "pp", "pipeline parallelism", "1"},
-      {prefix + "cp", "context parallelism", "1"},
-      {prefix + "ep", "expert parallelism", "1"},
-      {prefix + "etp", "expert parallelism", "1"},
-      {prefix + "virtual", "pipeline parallelism", "1"},
-      {prefix + "schedule", "pipeline parallelism"},
-      {prefix + "stages", "pipeline parallelism"},
-      {prefix + "offload", "offloading"},
-      {prefix + "order", "another order of ranks"},
-      {prefix + "memory", "a memory limit"},
-  });
+                            {prefix + "tp", "tensor parallelism", "1"},
+                            {prefix + "pp", "pipeline parallelism", "1"},
+                            {prefix + "cp", "context parallelism", "1"},
+                            {prefix + "ep", "expert parallelism", "1"},
+                            {prefix + "etp", "expert parallelism", "1"},
+                            {prefix + "virtual", "pipeline parallelism", "1"},
+                            {prefix + "schedule", "pipeline parallelism"},
+                            {prefix + "stages", "pipeline parallelism"},
+                            {prefix + "offload", "offloading"},
+                            {prefix + "order", "another order of ranks"},
+                            {prefix + "memory", "a memory limit"},
+                        });
 }
 
 std::vector<Reserved> make_reserved() {
@@ -42,20 +42,20 @@ std::vector<Reserved> make_reserved() {
   reserve_parallel(all, "parallel.");
   reserve_parallel(all, "shapes[].parallel.");
   all.insert(all.end(), {
-      {"model.hf", "loading a Hugging Face model"},
-      {"data.validation[].weight", "weighting of sources", "1"},
-      {"data.loss_on", "loss on parts of a document"},
-      {"optimizer.no_decay", "a list of parameters without weight decay"},
-      {"checkpoint.async", "saving beside training", "false"},
-      {"cluster.nodes", "training on several nodes", "1"},
-      {"cluster.slurm", "starting through Slurm"},
-      {"cluster.container", "running in a container"},
-      {"cluster.setup", "a set-up script"},
-      {"cluster.env", "passing environment variables on"},
-      {"cluster.links", "a description of links"},
-      {"failure.notify", "notification"},
-      {"replan", "planning again during a run"},
-  });
+                            {"model.hf", "loading a Hugging Face model"},
+                            {"data.validation[].weight", "weighting of sources", "1"},
+                            {"data.loss_on", "loss on parts of a document"},
+                            {"optimizer.no_decay", "a list of parameters without weight decay"},
+                            {"checkpoint.async", "saving beside training", "false"},
+                            {"cluster.nodes", "training on several nodes", "1"},
+                            {"cluster.slurm", "starting through Slurm"},
+                            {"cluster.container", "running in a container"},
+                            {"cluster.setup", "a set-up script"},
+                            {"cluster.env", "passing environment variables on"},
+                            {"cluster.links", "a description of links"},
+                            {"failure.notify", "notification"},
+                            {"replan", "planning again during a run"},
+                        });
   return all;
 }
 

@@ -44,8 +44,8 @@ Error report(const std::string& what, std::vector<Violation> violations) {
            std::tie(b.place.file, b.place.line, b.place.column);
   });
   constexpr std::size_t kMostShown = 50;
-  std::string text = fmt::format("{} has {} error{}", what, violations.size(),
-                                 violations.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{} has {} error{}", what, violations.size(), violations.size() == 1 ? "" : "s");
   for (std::size_t i = 0; i < std::min(violations.size(), kMostShown); ++i) {
     const auto& [place, path, message] = violations[i];
     text += "\n  " + place.file;
@@ -65,8 +65,8 @@ std::string shown(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     // Cut between characters: a byte 10xxxxxx continues one.
     if (i >= kLongest && (byte & 0xC0) != 0x80) return out + "...";
-    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
-                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool is_c1 =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (is_c1) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
     if (is_c1) continue;
     out += byte < 0x20 || byte == 0x7F ? fmt::format("\\x{:02x}", byte) : std::string(1, text[i]);

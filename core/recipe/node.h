@@ -12,12 +12,12 @@ namespace ptrain::recipe {
 struct Node {
   enum class Kind { kNull, kScalar, kSequence, kMapping, kBroken };  // kBroken: already reported
   Kind kind = Kind::kNull;
-  std::string text;             // of a scalar, without its quotes
+  std::string text;  // of a scalar, without its quotes
   bool quoted = false;
-  Place place;                  // where the value begins
-  std::string key;              // its name in the mapping that holds it
+  Place place;      // where the value begins
+  std::string key;  // its name in the mapping that holds it
   Place key_place;
-  std::vector<Node> children;   // of a mapping or a sequence
+  std::vector<Node> children;  // of a mapping or a sequence
 
   const Node* child(std::string_view name) const;  // by key, or by position in a sequence
   Node* child(std::string_view name);
@@ -30,7 +30,7 @@ Place place_of(const Node& root, std::string_view path);
 // One fault of a document. Faults are collected: the user sees all of them at once.
 struct Violation {
   Place place;
-  std::string path;     // of the field or section; empty: the document
+  std::string path;  // of the field or section; empty: the document
   std::string message;
   bool operator==(const Violation&) const = default;
 };

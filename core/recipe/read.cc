@@ -20,10 +20,14 @@ std::string join_path(const std::string& path, std::string_view name) {
 
 std::string describe(const Node& node) {
   switch (node.kind) {
-    case Kind::kNull: return "nothing";
-    case Kind::kSequence: return fmt::format("a list of {}", node.children.size());
-    case Kind::kMapping: return "a mapping";
-    default: return fmt::format("'{}'", shown(node.text));
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kSequence:
+      return fmt::format("a list of {}", node.children.size());
+    case Kind::kMapping:
+      return "a mapping";
+    default:
+      return fmt::format("'{}'", shown(node.text));
   }
 }
 

@@ -28,11 +28,16 @@ are reported together, each with its file, line and column.
 
 std::string_view type_name(const Field& field) {
   switch (field.type) {
-    case FieldType::kBoolean: return "boolean";
-    case FieldType::kInteger: return "integer";
-    case FieldType::kNumber: return "number";
-    case FieldType::kText: return "text";
-    case FieldType::kChoice: return "choice";
+    case FieldType::kBoolean:
+      return "boolean";
+    case FieldType::kInteger:
+      return "integer";
+    case FieldType::kNumber:
+      return "number";
+    case FieldType::kText:
+      return "text";
+    case FieldType::kChoice:
+      return "choice";
   }
   return "";
 }

@@ -111,8 +111,8 @@ bool in_range(const Range& range, double value) {
 
 tl::unexpected<std::string> out_of_range(const Field& field, std::string_view text) {
   const std::string unit = field.unit.empty() ? "" : " " + field.unit;
-  return tl::unexpected(fmt::format("{} is out of range; allowed: {}{}", shown(text),
-                                    allowed_values(field), unit));
+  return tl::unexpected(
+      fmt::format("{} is out of range; allowed: {}{}", shown(text), allowed_values(field), unit));
 }
 
 std::string_view without_plus(std::string_view text) {
@@ -211,11 +211,15 @@ Parsed parse_text(const Field& field, const std::string& text) {
 
 Parsed parse_value(const Field& field, const Node& scalar) {
   switch (field.type) {
-    case FieldType::kBoolean: return parse_boolean(scalar);
+    case FieldType::kBoolean:
+      return parse_boolean(scalar);
     case FieldType::kInteger:
-    case FieldType::kNumber: return parse_number(field, scalar);
-    case FieldType::kChoice: return parse_choice(field, scalar.text);
-    case FieldType::kText: return parse_text(field, scalar.text);
+    case FieldType::kNumber:
+      return parse_number(field, scalar);
+    case FieldType::kChoice:
+      return parse_choice(field, scalar.text);
+    case FieldType::kText:
+      return parse_text(field, scalar.text);
   }
   return tl::unexpected<std::string>("has no type");
 }

@@ -12,29 +12,41 @@ using nlohmann::json;
 
 json fields_of(const Hello& m) {
   return {{"type", "hello"}, {"token", m.token}, {"attempt", m.attempt}, {"rank", m.rank},
-          {"pid", m.pid}, {"host", m.host}, {"build", m.build}};
+          {"pid", m.pid},    {"host", m.host},   {"build", m.build}};
 }
 
 json fields_of(const Heartbeat& m) {
-  return {{"type", "heartbeat"}, {"step", m.step}, {"phase", m.phase},
-          {"collective", m.collective}, {"resident_bytes", m.resident_bytes}};
+  return {{"type", "heartbeat"},
+          {"step", m.step},
+          {"phase", m.phase},
+          {"collective", m.collective},
+          {"resident_bytes", m.resident_bytes}};
 }
 
 json fields_of(const StepDone& m) {
-  return {{"type", "step_done"}, {"step", m.step}, {"shape", m.shape}, {"loss", number(m.loss)},
-          {"grad_norm", number(m.grad_norm)}, {"learning_rate", number(m.learning_rate)},
-          {"tokens", m.tokens}, {"tokens_total", m.tokens_total}, {"step_s", number(m.step_s)},
-          {"tokens_per_s", number(m.tokens_per_s)}, {"mfu", number(m.mfu)},
+  return {{"type", "step_done"},
+          {"step", m.step},
+          {"shape", m.shape},
+          {"loss", number(m.loss)},
+          {"grad_norm", number(m.grad_norm)},
+          {"learning_rate", number(m.learning_rate)},
+          {"tokens", m.tokens},
+          {"tokens_total", m.tokens_total},
+          {"step_s", number(m.step_s)},
+          {"tokens_per_s", number(m.tokens_per_s)},
+          {"mfu", number(m.mfu)},
           {"bytes_peak", m.bytes_peak}};
 }
 
 json fields_of(const EventMessage& m) {
-  return {{"type", "event"}, {"kind", to_string(m.kind)},
-          {"fields", with_finite_numbers(m.fields)}};
+  return {
+      {"type", "event"}, {"kind", to_string(m.kind)}, {"fields", with_finite_numbers(m.fields)}};
 }
 
 json fields_of(const Goodbye& m) {
-  return {{"type", "goodbye"}, {"code", static_cast<int>(m.code)}, {"message", m.message},
+  return {{"type", "goodbye"},
+          {"code", static_cast<int>(m.code)},
+          {"message", m.message},
           {"next_shape", m.next_shape}};
 }
 

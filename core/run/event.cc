@@ -37,9 +37,8 @@ constexpr std::array kHeadFields = {"v", "time", "mono_s", "attempt", "rank", "k
 
 Status check_version(int version, std::string_view what) {
   if (version == kVersion) return {};
-  return fail(ExitCode::kUsage,
-              fmt::format("{} has version {}, but this ptrain reads version {}", what, version,
-                          kVersion));
+  return fail(ExitCode::kUsage, fmt::format("{} has version {}, but this ptrain reads version {}",
+                                            what, version, kVersion));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ Result<ExitCode> exit_code_from(int code) {
     case ExitCode::kNonFinite:
     case ExitCode::kStopped:
     case ExitCode::kPreempted:
-    case ExitCode::kNoProgress: return static_cast<ExitCode>(code);
+    case ExitCode::kNoProgress:
+      return static_cast<ExitCode>(code);
   }
   if (code > 128 && code <= 192) return static_cast<ExitCode>(code);  // ptrain ended by a signal
   return fail(ExitCode::kUsage, fmt::format("{} is not an exit code of ptrain", code));

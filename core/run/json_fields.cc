@@ -19,10 +19,14 @@ int nesting(std::string_view text) {
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (in_string && c == '\\') ++i;
-    else if (c == '"') in_string = !in_string;
-    else if (!in_string && (c == '[' || c == '{')) deepest = std::max(deepest, ++depth);
-    else if (!in_string && (c == ']' || c == '}')) --depth;
+    if (in_string && c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '[' || c == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!in_string && (c == ']' || c == '}'))
+      --depth;
   }
   return deepest;
 }
@@ -81,27 +85,36 @@ const nlohmann::json* FieldReader::field(const char* name) {
 FieldReader& FieldReader::get(const char* name, std::string& value) {
   const auto* json = field(name);
   if (json == nullptr) return *this;
-  if (json->is_string()) value = json->get<std::string>();
-  else refuse(fmt::format("the field '{}' is not a string", name));
+  if (json->is_string())
+    value = json->get<std::string>();
+  else
+    refuse(fmt::format("the field '{}' is not a string", name));
   return *this;
 }
 
 FieldReader& FieldReader::get(const char* name, bool& value) {
   const auto* json = field(name);
   if (json == nullptr) return *this;
-  if (json->is_boolean()) value = json->get<bool>();
-  else refuse(fmt::format("the field '{}' is neither true nor false", name));
+  if (json->is_boolean())
+    value = json->get<bool>();
+  else
+    refuse(fmt::format("the field '{}' is neither true nor false", name));
   return *this;
 }
 
 FieldReader& FieldReader::get(const char* name, double& value) {
   const auto* json = field(name);
   if (json == nullptr) return *this;
-  if (json->is_number()) value = json->get<double>();
-  else if (*json == "nan") value = std::numeric_limits<double>::quiet_NaN();
-  else if (*json == "inf") value = std::numeric_limits<double>::infinity();
-  else if (*json == "-inf") value = -std::numeric_limits<double>::infinity();
-  else refuse(fmt::format("the field '{}' is not a number", name));
+  if (json->is_number())
+    value = json->get<double>();
+  else if (*json == "nan")
+    value = std::numeric_limits<double>::quiet_NaN();
+  else if (*json == "inf")
+    value = std::numeric_limits<double>::infinity();
+  else if (*json == "-inf")
+    value = -std::numeric_limits<double>::infinity();
+  else
+    refuse(fmt::format("the field '{}' is not a number", name));
   return *this;
 }
 
@@ -111,16 +124,20 @@ FieldReader& FieldReader::get(const char* name, std::int64_t& value) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (json->is_number_unsigned() && json->get<std::uint64_t>() > kMax)
     refuse(fmt::format("the field '{}' is too large", name));
-  else if (json->is_number_integer()) value = json->get<std::int64_t>();
-  else refuse(fmt::format("the field '{}' is not a whole number", name));
+  else if (json->is_number_integer())
+    value = json->get<std::int64_t>();
+  else
+    refuse(fmt::format("the field '{}' is not a whole number", name));
   return *this;
 }
 
 FieldReader& FieldReader::get(const char* name, int& value) {
   std::int64_t wide = value;
   get(name, wide);
-  if (wide != static_cast<int>(wide)) refuse(fmt::format("the field '{}' is too large", name));
-  else value = static_cast<int>(wide);
+  if (wide != static_cast<int>(wide))
+    refuse(fmt::format("the field '{}' is too large", name));
+  else
+    value = static_cast<int>(wide);
   return *this;
 }
 

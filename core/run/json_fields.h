@@ -28,8 +28,8 @@ class FieldReader {
 
   FieldReader& get(const char* name, std::string& value);
   FieldReader& get(const char* name, bool& value);
-  FieldReader& get(const char* name, double& value);        // reads what number() wrote
-  FieldReader& get(const char* name, int& value);           // refuses fractions and overflow
+  FieldReader& get(const char* name, double& value);  // reads what number() wrote
+  FieldReader& get(const char* name, int& value);     // refuses fractions and overflow
   FieldReader& get(const char* name, std::int64_t& value);
 
   // The field itself, an array or an object; null when it is missing or of another type.

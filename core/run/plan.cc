@@ -18,11 +18,17 @@ json json_of(const RankPlace& place) {
 }
 
 json json_of(const mesh::Layout& layout) {
-  return {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp},
-          {"pp", layout.pp}, {"zero", layout.zero}, {"micro_batch", layout.micro_batch},
+  return {{"dp", layout.dp},
+          {"shard", layout.shard},
+          {"cp", layout.cp},
+          {"tp", layout.tp},
+          {"pp", layout.pp},
+          {"zero", layout.zero},
+          {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
           {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
-          {"prefetch", layout.prefetch}, {"shared_window", layout.shared_window}};
+          {"prefetch", layout.prefetch},
+          {"shared_window", layout.shared_window}};
 }
 
 json json_of(const program::BytesByClass& bytes) {
@@ -36,11 +42,15 @@ json json_of(const program::BytesByClass& bytes) {
 json json_of(const Prediction& p) {
   json classes = json::array();
   for (const auto& one : p.classes)
-    classes.push_back({{"count", one.count}, {"program_hash", one.program_hash},
-                       {"bytes", json_of(one.bytes)}});
-  return {{"step_s", number(p.step_s)}, {"low", number(p.low_s)}, {"high", number(p.high_s)},
-          {"tokens_per_s", number(p.tokens_per_s)}, {"mfu", number(p.mfu)},
-          {"bubble", number(p.bubble)}, {"exposed_s", number(p.exposed_s)},
+    classes.push_back(
+        {{"count", one.count}, {"program_hash", one.program_hash}, {"bytes", json_of(one.bytes)}});
+  return {{"step_s", number(p.step_s)},
+          {"low", number(p.low_s)},
+          {"high", number(p.high_s)},
+          {"tokens_per_s", number(p.tokens_per_s)},
+          {"mfu", number(p.mfu)},
+          {"bubble", number(p.bubble)},
+          {"exposed_s", number(p.exposed_s)},
           {"classes", std::move(classes)}};
 }
 
@@ -48,13 +58,19 @@ json json_of(const ShapePlan& shape) {
   json rejected = json::array();
   for (const auto& one : shape.rejected)
     rejected.push_back({{"reason", one.reason}, {"count", one.count}, {"nearest", one.nearest}});
-  return {{"name", shape.name}, {"layout", json_of(shape.layout)}, {"threads", shape.threads},
-          {"predicted", json_of(shape.predicted)}, {"rejected", std::move(rejected)}};
+  return {{"name", shape.name},
+          {"layout", json_of(shape.layout)},
+          {"threads", shape.threads},
+          {"predicted", json_of(shape.predicted)},
+          {"rejected", std::move(rejected)}};
 }
 
 json json_of(const Origin& origin) {
-  return {{"checkpoint", origin.checkpoint}, {"step", origin.step}, {"tokens", origin.tokens},
-          {"optimizer", origin.optimizer}, {"data", origin.data}};
+  return {{"checkpoint", origin.checkpoint},
+          {"step", origin.step},
+          {"tokens", origin.tokens},
+          {"optimizer", origin.optimizer},
+          {"data", origin.data}};
 }
 
 Result<Origin> read_origin(const json& object) {
@@ -170,10 +186,15 @@ json to_json(const Plan& plan) {
   json ranks = json::array(), shapes = json::array();
   for (const auto& place : plan.ranks) ranks.push_back(json_of(place));
   for (const auto& shape : plan.shapes) shapes.push_back(json_of(shape));
-  json out = {{"version", plan.version}, {"build", plan.build}, {"recipe_hash", plan.recipe_hash},
-          {"recipe", recipe::to_json(plan.recipe)}, {"recipe_folder", plan.recipe_folder},
-          {"cluster", plan.cluster}, {"peak_flops_per_rank", number(plan.peak_flops_per_rank)},
-          {"ranks", std::move(ranks)}, {"shapes", std::move(shapes)}};
+  json out = {{"version", plan.version},
+              {"build", plan.build},
+              {"recipe_hash", plan.recipe_hash},
+              {"recipe", recipe::to_json(plan.recipe)},
+              {"recipe_folder", plan.recipe_folder},
+              {"cluster", plan.cluster},
+              {"peak_flops_per_rank", number(plan.peak_flops_per_rank)},
+              {"ranks", std::move(ranks)},
+              {"shapes", std::move(shapes)}};
   if (!plan.origin.checkpoint.empty()) out["origin"] = json_of(plan.origin);
   return out;
 }

@@ -58,11 +58,11 @@ struct ShapePlan {
 
 // The checkpoint, of another run or program, that a run goes on from.
 struct Origin {
-  std::string checkpoint;    // folder; empty: the run begins from initial values
-  std::int64_t step = 0;     // finished there
-  std::int64_t tokens = 0;   // target tokens trained on there
-  bool optimizer = false;    // its optimizer state is taken over
-  bool data = false;         // its place in the data is taken over
+  std::string checkpoint;   // folder; empty: the run begins from initial values
+  std::int64_t step = 0;    // finished there
+  std::int64_t tokens = 0;  // target tokens trained on there
+  bool optimizer = false;   // its optimizer state is taken over
+  bool data = false;        // its place in the data is taken over
   bool operator==(const Origin&) const = default;
 };
 

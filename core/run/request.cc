@@ -10,9 +10,12 @@ namespace {
 
 std::string_view to_string(Mode mode) {
   switch (mode) {
-    case Mode::kTrain: return "train";
-    case Mode::kProbe: return "probe";
-    case Mode::kData: return "data";
+    case Mode::kTrain:
+      return "train";
+    case Mode::kProbe:
+      return "probe";
+    case Mode::kData:
+      return "data";
   }
   return "";
 }

@@ -18,7 +18,7 @@ struct Request {
   std::string shape;         // of the plan; empty: the first that is not finished
   std::string control_host;  // empty: no supervisor
   int control_port = 0;
-  std::string output;       // probe, data: file to write
+  std::string output;  // probe, data: file to write
   bool operator==(const Request&) const = default;
 };
 

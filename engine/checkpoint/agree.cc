@@ -46,7 +46,9 @@ Error unpack(const std::string& text) {
   const std::size_t first = text.find('\0');
   const std::size_t second = text.find('\0', first + 1);
   return {static_cast<ExitCode>(std::stoi(text.substr(0, first))),
-          text.substr(first + 1, second - first - 1), text.substr(second + 1), {}};
+          text.substr(first + 1, second - first - 1),
+          text.substr(second + 1),
+          {}};
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/dcp/metadata.h"
-
 #include "engine/checkpoint/item.h"
 #include "engine/comm/communicator.h"
 

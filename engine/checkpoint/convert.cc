@@ -14,15 +14,16 @@ float from_half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 0x1f;
   const int fraction = bits & 0x3ff;
   float value = 0;
-  if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), -24);
-  else if (exponent < 31) value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  else value = fraction == 0 ? HUGE_VALF : std::nanf("");
+  if (exponent == 0)
+    value = std::ldexp(static_cast<float>(fraction), -24);
+  else if (exponent < 31)
+    value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  else
+    value = fraction == 0 ? HUGE_VALF : std::nanf("");
   return bits & 0x8000 ? -value : value;
 }
 
-float from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
+float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
 template <class From, class To, class F>
 void each(std::span<const std::byte> from, std::byte* to, F&& f) {
@@ -53,9 +54,12 @@ bool convertible(const std::string& stored, DType wanted) {
 
 void convert(std::span<const std::byte> from, const std::string& stored, std::byte* to,
              DType wanted) {
-  if (stored == name_of(wanted)) std::memcpy(to, from.data(), from.size());
-  else if (wanted == DType::kFloat32) to_float<float>(from, stored, to);
-  else to_float<double>(from, stored, to);
+  if (stored == name_of(wanted))
+    std::memcpy(to, from.data(), from.size());
+  else if (wanted == DType::kFloat32)
+    to_float<float>(from, stored, to);
+  else
+    to_float<double>(from, stored, to);
 }
 
 }  // namespace ptrain::checkpoint

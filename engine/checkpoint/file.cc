@@ -24,7 +24,7 @@ namespace {
 }
 
 std::string free_space(const std::string& path) {
-  struct statvfs info{};
+  struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0) return "free space unknown";
   return fmt::format("{} bytes free", std::uint64_t{info.f_bavail} * info.f_frsize);
 }
@@ -32,7 +32,9 @@ std::string free_space(const std::string& path) {
 }  // namespace
 
 OutFile::OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points)
-    : path_(std::move(path)), bytes_needed_(bytes_needed), points_(points),
+    : path_(std::move(path)),
+      bytes_needed_(bytes_needed),
+      points_(points),
       descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (descriptor_ < 0) refuse("create", path_, errno);
   fault::point(points_.create);
@@ -68,14 +70,15 @@ void OutFile::finish() {
 InFile::InFile(std::string path)
     : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (descriptor_ < 0) refuse("open", path_, errno);
-  struct stat info{};
+  struct stat info {};
   if (fstat(descriptor_, &info) != 0) refuse("open", path_, errno);
   if (!S_ISREG(info.st_mode)) refuse("open", path_, EINVAL);
   size_ = info.st_size;
 }
 
 InFile::InFile(InFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)),
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_) {}
 
 InFile::~InFile() {

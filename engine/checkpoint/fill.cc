@@ -14,8 +14,8 @@ namespace ptrain::checkpoint {
 namespace {
 
 constexpr std::size_t kMaxOpenFiles = 128;
-constexpr std::int64_t kMaxGap = 16 << 10;     // bytes read in vain rather than with a second call
-constexpr std::int64_t kMaxSpan = 8 << 20;     // bytes of one read into a buffer
+constexpr std::int64_t kMaxGap = 16 << 10;  // bytes read in vain rather than with a second call
+constexpr std::int64_t kMaxSpan = 8 << 20;  // bytes of one read into a buffer
 
 [[noreturn]] void refuse(const std::string& key, std::string_view why) {
   throw EngineError(ExitCode::kUnusable, fmt::format("'{}' in the checkpoint: {}", key, why));
@@ -25,12 +25,11 @@ constexpr std::int64_t kMaxSpan = 8 << 20;     // bytes of one read into a buffe
 struct Source {
   std::string file;
   dcp::StoredTensor stored;
-  std::int64_t data;               // offset in the file
-  std::int64_t element;            // bytes
+  std::int64_t data;     // offset in the file
+  std::int64_t element;  // bytes
 };
 
-Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
-                  OpenFiles& files) {
+Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted, OpenFiles& files) {
   const InFile& file = files.get(chunk.location.file);
   const StoredItem item(file, chunk.location, key);
   auto stored = dcp::read_tensor(item.pickle());
@@ -41,7 +40,7 @@ Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
   if (stored->sizes != chunk.box.sizes) refuse(key, "a chunk has another size than .metadata says");
   const StoredItem::Place place = item.place(stored->record);
   const std::int64_t element = dcp::size_of_stored(stored->dtype);
-  std::int64_t last = stored->offset;   // of the farthest element
+  std::int64_t last = stored->offset;  // of the farthest element
   for (std::size_t d = 0; d < stored->sizes.size(); ++d) {
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(stored->sizes[d] - 1, stored->strides[d], &reach) ||
@@ -67,7 +66,9 @@ bool touches(const dcp::Run& run, const dcp::Sizes& shape, const dcp::Box& box) 
 class Filler {
  public:
   Filler(const TensorItem& item, OpenFiles& files)
-      : item_(item), files_(files), bytes_(size_of(item.dtype)),
+      : item_(item),
+        files_(files),
+        bytes_(size_of(item.dtype)),
         to_(static_cast<std::byte*>(item.data)) {}
 
   // Reads the copies of one chunk; `use` gets converted elements and their place in the run.
@@ -95,8 +96,8 @@ class Filler {
     const InFile& file = files_.get(source.file);
     std::vector<dcp::Copy> buffered;
     for (const dcp::Copy& copy : copies) {
-      const bool direct = source.stored.dtype == name_of(item_.dtype) &&
-                          copy.count * source.element >= kMaxGap;
+      const bool direct =
+          source.stored.dtype == name_of(item_.dtype) && copy.count * source.element >= kMaxGap;
       if (direct)
         file.read(source.data + copy.source * source.element,
                   {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
@@ -146,26 +147,30 @@ class Filler {
 
   const TensorItem& item_;
   OpenFiles& files_;
-  std::int64_t bytes_;             // of one element of the run
+  std::int64_t bytes_;  // of one element of the run
   std::byte* to_;
   std::vector<std::byte> buffer_;
 };
 
-struct Planned { std::size_t source; dcp::Copy copy; };
+struct Planned {
+  std::size_t source;
+  dcp::Copy copy;
+};
 
 // Divides the copies into those that fill each element once, and those that come to elements
 // already filled.
-struct Parts { std::vector<std::vector<dcp::Copy>> stores, compares; };
+struct Parts {
+  std::vector<std::vector<dcp::Copy>> stores, compares;
+};
 Parts divide(const TensorItem& item, std::vector<Planned> plan, std::size_t num_sources) {
-  std::sort(plan.begin(), plan.end(), [](const Planned& a, const Planned& b) {
-    return a.copy.target < b.copy.target;
-  });
+  std::sort(plan.begin(), plan.end(),
+            [](const Planned& a, const Planned& b) { return a.copy.target < b.copy.target; });
   Parts parts{std::vector<std::vector<dcp::Copy>>(num_sources),
               std::vector<std::vector<dcp::Copy>>(num_sources)};
   std::int64_t covered = 0;
   const auto missing = [&](std::int64_t end) {
-    refuse(item.key, fmt::format("elements {} to {} are in no file", item.begin + covered,
-                                 item.begin + end));
+    refuse(item.key,
+           fmt::format("elements {} to {} are in no file", item.begin + covered, item.begin + end));
   };
   for (auto& [source, copy] : plan) {
     if (copy.target > covered) missing(copy.target);
@@ -198,8 +203,8 @@ void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& file
       if (!touches(piece.stored, item.shape, chunk.box)) continue;
       if (!opened) sources.push_back(open_chunk(item.key, chunk, item.dtype, files));
       opened = true;
-      for (dcp::Copy copy : dcp::overlap(item.shape, piece.stored, chunk.box.offsets,
-                                         sources.back().stored)) {
+      for (dcp::Copy copy :
+           dcp::overlap(item.shape, piece.stored, chunk.box.offsets, sources.back().stored)) {
         copy.target += piece.target;
         plan.push_back({sources.size() - 1, copy});
       }

@@ -12,7 +12,10 @@ constexpr const char* kManifestName = "ptrain.json";
 constexpr const char* kTemporaryPrefix = ".tmp-";
 
 // ptrain.json: size and checksum of every other file.
-struct ListedFile { std::int64_t bytes = 0; std::string hash; };
+struct ListedFile {
+  std::int64_t bytes = 0;
+  std::string hash;
+};
 using Manifest = std::map<std::string, ListedFile>;
 
 // Empty for a folder that ptrain did not write. EngineError (kUnusable) when it is damaged.
@@ -27,7 +30,10 @@ void check_sizes(const std::string& folder, const Manifest& manifest,
                  const dcp::Metadata& metadata);
 // Reads every `of`-th file (or, in a folder without a manifest, every `of`-th item) from number
 // `part` on and checks its checksum.
-struct Share { std::size_t part = 0; std::size_t of = 1; };
+struct Share {
+  std::size_t part = 0;
+  std::size_t of = 1;
+};
 void check_content(const std::string& folder, const Manifest& manifest,
                    const dcp::Metadata& metadata, Share share);
 

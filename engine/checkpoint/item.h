@@ -17,7 +17,7 @@ struct TensorItem {
   std::vector<std::int64_t> shape;  // global; empty: a scalar
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  void* data = nullptr;  // read by save, written by load
+  void* data = nullptr;        // read by save, written by load
   std::int64_t head_rows = 0;  // load only; > 0: stored with interleaved rows (dcp::pieces_of_run)
 };
 

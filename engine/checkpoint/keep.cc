@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 // The folders step-N, newest (largest N) first. Names are zero-padded, but longer ones may follow.
 std::vector<std::string> newest_first(const std::string& checkpoints) {
   std::vector<std::string> names;
-  std::error_code none;   // no folder: no checkpoints
+  std::error_code none;  // no folder: no checkpoints
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, none))
     if (entry.path().filename().string().starts_with("step-")) names.push_back(entry.path());
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {

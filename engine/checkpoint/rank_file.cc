@@ -66,10 +66,9 @@ class RankWriter {
     fault::point("save.tensor");
     const std::int64_t start = file_.size();
     const bool large = static_cast<std::int64_t>(data.size()) >= kLargeItem;
-    const dcp::Wrapping around =
-        dcp::wrap_tensor(dcp::write_tensor(dtype, box.sizes),
-                         {data.size(), dcp::crc32(data), large ? kPage : 64},
-                         static_cast<std::uint64_t>(start));
+    const dcp::Wrapping around = dcp::wrap_tensor(
+        dcp::write_tensor(dtype, box.sizes), {data.size(), dcp::crc32(data), large ? kPage : 64},
+        static_cast<std::uint64_t>(start));
     file_.write(around.head);
     fault::point("save.tensor.data");
     file_.write(data);
@@ -85,8 +84,8 @@ class RankWriter {
 Json chunks_json(const dcp::TensorEntry& entry) {
   Json chunks = Json::array();
   for (const dcp::Chunk& chunk : entry.chunks)
-    chunks.push_back({chunk.box.offsets, chunk.box.sizes, chunk.location.offset,
-                      chunk.location.length});
+    chunks.push_back(
+        {chunk.box.offsets, chunk.box.sizes, chunk.location.offset, chunk.location.length});
   return {{"dtype", entry.dtype}, {"shape", entry.shape}, {"chunks", std::move(chunks)}};
 }
 
@@ -112,8 +111,11 @@ Json to_json(const RankFile& file) {
   for (const auto& [key, entry] : file.content.tensors) tensors[key] = chunks_json(entry);
   Json values = Json::object();
   for (const auto& [key, place] : file.content.values) values[key] = {place.offset, place.length};
-  return {{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash},
-          {"tensors", std::move(tensors)}, {"values", std::move(values)}};
+  return {{"name", file.name},
+          {"bytes", file.bytes},
+          {"hash", file.hash},
+          {"tensors", std::move(tensors)},
+          {"values", std::move(values)}};
 }
 
 RankFile rank_file_from_json(const Json& json) {

@@ -10,10 +10,10 @@ namespace ptrain::checkpoint {
 
 // What one rank wrote: its file and the items in it. Gathered by rank 0.
 struct RankFile {
-  std::string name;                // __R_0.distcp; empty: the rank had nothing to write
+  std::string name;  // __R_0.distcp; empty: the rank had nothing to write
   std::int64_t bytes = 0;
   std::string hash;
-  dcp::Metadata content;           // its part of `.metadata`
+  dcp::Metadata content;  // its part of `.metadata`
 };
 
 // The 64-bit XXH3 as 16 hexadecimal digits.

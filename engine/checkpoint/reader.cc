@@ -21,9 +21,9 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 std::string tensor_problem(const TensorItem& item, const dcp::Metadata& metadata) {
   const auto found = metadata.tensors.find(item.key);
   if (found == metadata.tensors.end())
-    return fmt::format("'{}' is {}", item.key, metadata.values.contains(item.key)
-                                                   ? "stored as a plain value, not a tensor"
-                                                   : "missing");
+    return fmt::format(
+        "'{}' is {}", item.key,
+        metadata.values.contains(item.key) ? "stored as a plain value, not a tensor" : "missing");
   const dcp::TensorEntry& entry = found->second;
   if (entry.shape != item.shape)
     return fmt::format("'{}' has the shape {} instead of {}", item.key, shape_text(entry.shape),
@@ -36,9 +36,9 @@ std::string tensor_problem(const TensorItem& item, const dcp::Metadata& metadata
 
 std::string value_problem(const ValueItem& item, const dcp::Metadata& metadata) {
   if (metadata.values.contains(item.key)) return {};
-  return fmt::format("'{}' is {}", item.key, metadata.tensors.contains(item.key)
-                                                 ? "stored as a tensor, not a plain value"
-                                                 : "missing");
+  return fmt::format(
+      "'{}' is {}", item.key,
+      metadata.tensors.contains(item.key) ? "stored as a tensor, not a plain value" : "missing");
 }
 
 void check_wanted(const std::string& folder, const Items& items, const dcp::Metadata& metadata) {
@@ -57,8 +57,8 @@ ValueItem read_value(const std::string& key, const dcp::Location& location, Open
   const StoredItem item(files.get(location.file), location, key);
   auto value = dcp::read_value(item.pickle());
   if (!value)
-    throw EngineError(ExitCode::kUnusable, fmt::format("'{}' in the checkpoint: {}", key,
-                                                       value.error().message));
+    throw EngineError(ExitCode::kUnusable,
+                      fmt::format("'{}' in the checkpoint: {}", key, value.error().message));
   return {key, std::move(*value)};
 }
 

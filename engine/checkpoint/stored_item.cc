@@ -46,10 +46,9 @@ StoredItem::StoredItem(const InFile& file, const dcp::Location& location, std::s
       std::min<std::int64_t>(location.length, static_cast<std::int64_t>(dcp::kArchiveTail));
   const dcp::DirectoryPlace place =
       usable(dcp::find_directory(bytes(location.length - tail, tail), size));
-  records_ = usable(dcp::read_directory(bytes(static_cast<std::int64_t>(place.offset),
-                                              static_cast<std::int64_t>(place.size)),
-                                        size));
-  for (const dcp::Record& record : records_)   // its text is "big" or "little"
+  records_ = usable(dcp::read_directory(
+      bytes(static_cast<std::int64_t>(place.offset), static_cast<std::int64_t>(place.size)), size));
+  for (const dcp::Record& record : records_)  // its text is "big" or "little"
     if (record.name == "byteorder" && record.size == 3)
       refuse("it is big-endian, which is not supported");
 }
@@ -68,22 +67,19 @@ const dcp::Record& StoredItem::find(const std::string& name) const {
 
 StoredItem::Place StoredItem::place(const dcp::Record& record) const {
   const auto header = static_cast<std::int64_t>(record.header);
-  const std::int64_t count = std::min<std::int64_t>(
-      static_cast<std::int64_t>(dcp::kLocalHeader), location_.length - header);
-  const std::uint64_t offset = usable(dcp::data_offset(
-      bytes(header, count), record, static_cast<std::uint64_t>(location_.length)));
+  const std::int64_t count = std::min<std::int64_t>(static_cast<std::int64_t>(dcp::kLocalHeader),
+                                                    location_.length - header);
+  const std::uint64_t offset = usable(
+      dcp::data_offset(bytes(header, count), record, static_cast<std::uint64_t>(location_.length)));
   return {location_.offset + static_cast<std::int64_t>(offset),
           static_cast<std::int64_t>(record.size)};
 }
 
-StoredItem::Place StoredItem::place(const std::string& record) const {
-  return place(find(record));
-}
+StoredItem::Place StoredItem::place(const std::string& record) const { return place(find(record)); }
 
 std::vector<std::byte> StoredItem::whole(const std::string& record) const {
   const Place found = place(record);
-  if (found.bytes > kMaxPickle)
-    refuse("its description is absurdly large");
+  if (found.bytes > kMaxPickle) refuse("its description is absurdly large");
   return bytes(found.offset - location_.offset, found.bytes);
 }
 

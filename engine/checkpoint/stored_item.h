@@ -22,7 +22,10 @@ class StoredItem {
   void check() const;
 
   // Where in the file a record's data starts, and its bytes.
-  struct Place { std::int64_t offset = 0; std::int64_t bytes = 0; };
+  struct Place {
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+  };
   Place place(const std::string& record) const;
 
  private:

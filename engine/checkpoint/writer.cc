@@ -65,11 +65,11 @@ class Publisher {
     fault::point("publish.renamed");
     sync_folder(fs::path(folder_).parent_path());
     fault::point("publish.parent_synced");
-    fs::remove_all(temporary_);   // only there when an older checkpoint of this name was replaced
+    fs::remove_all(temporary_);  // only there when an older checkpoint of this name was replaced
   }
 
   void discard() const {
-    std::error_code ignored;   // the save has failed already; the next prune removes what is left
+    std::error_code ignored;  // the save has failed already; the next prune removes what is left
     fs::remove_all(temporary_, ignored);
   }
 
@@ -110,7 +110,9 @@ void save(const std::string& folder, const Items& items, comm::Communicator& wor
   const Publisher publisher(target, temporary);
   const bool first = world.rank() == 0;
   try {
-    together(world, [&] { if (first) publisher.prepare(); });
+    together(world, [&] {
+      if (first) publisher.prepare();
+    });
     std::string report;
     together(world, [&] {
       const auto bytes = Json::to_msgpack(to_json(write_rank_file(temporary, items, world.rank())));
@@ -118,7 +120,9 @@ void save(const std::string& folder, const Items& items, comm::Communicator& wor
     });
     fault::point("save.reports");
     const std::vector<std::string> reports = gather_bytes(report, world);
-    together(world, [&] { if (first) publisher.publish(parse_reports(reports)); });
+    together(world, [&] {
+      if (first) publisher.publish(parse_reports(reports));
+    });
   } catch (const EngineError&) {
     if (first) publisher.discard();
     throw;

@@ -9,10 +9,10 @@ namespace ptrain::comm {
 struct Identity {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;       // among the processes of its node
+  int local_rank = 0;  // among the processes of its node
   int local_size = 1;
-  std::string node;         // host name
-  std::string namespace_;   // the launcher's name of the job; empty without a launcher
+  std::string node;        // host name
+  std::string namespace_;  // the launcher's name of the job; empty without a launcher
 };
 
 // Asks the launcher by PMIx; without one, a world of one process. Before make_mpi (PMIx_Init must

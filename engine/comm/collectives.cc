@@ -15,14 +15,17 @@ namespace {
 // Tag 0 is for exchanges, which only pairs call; collectives take turns with the others, so that a
 // late phase of one is never taken for the next.
 constexpr int kExchangeTag = 0;
-constexpr std::uint64_t kNumTags = 32767;   // as many as the MPI standard promises
+constexpr std::uint64_t kNumTags = 32767;  // as many as the MPI standard promises
 
 class Collectives final : public Communicator {
  public:
   Collectives(std::unique_ptr<Transport> transport, std::shared_ptr<RankState> state,
               std::string name, std::vector<int> world_ranks)
-      : transport_(std::move(transport)), state_(std::move(state)), name_(std::move(name)),
-        world_ranks_(std::move(world_ranks)), seat_{transport_->rank(), transport_->size()} {}
+      : transport_(std::move(transport)),
+        state_(std::move(state)),
+        name_(std::move(name)),
+        world_ranks_(std::move(world_ranks)),
+        seat_{transport_->rank(), transport_->size()} {}
 
   ~Collectives() override {
     if (!closed_ && std::uncaught_exceptions() == 0 && !transport_->failed_rank())
@@ -78,7 +81,7 @@ class Collectives final : public Communicator {
 
   void close() override {
     PT_CHECK(!closed_);
-    barrier();   // a time-out names the missing ranks; closing a transport alone would hang
+    barrier();  // a time-out names the missing ranks; closing a transport alone would hang
     transport_->close();
     closed_ = true;
   }
@@ -134,7 +137,9 @@ class Collectives final : public Communicator {
 };
 
 std::unique_ptr<Communicator> Collectives::split(int color, int key, const std::string& name) {
-  struct Choice { std::int32_t color, key; };
+  struct Choice {
+    std::int32_t color, key;
+  };
   const std::vector<Choice> choices = gather(Choice{color, key});
   Group group{color, 0, {}};
   for (int rank = 0; rank < seat_.size; ++rank)

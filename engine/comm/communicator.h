@@ -21,8 +21,8 @@ enum class ReduceOp { kSum, kMax };
 class Work {
  public:
   virtual ~Work() = default;
-  virtual bool done() = 0;   // makes progress; never blocks
-  virtual void wait() = 0;   // EngineError after the communicator's time limit
+  virtual bool done() = 0;  // makes progress; never blocks
+  virtual void wait() = 0;  // EngineError after the communicator's time limit
 };
 using WorkHandle = std::unique_ptr<Work>;
 
@@ -35,8 +35,8 @@ struct Piece {
 // The collective that a rank began last, on any communicator of its world; for heartbeats.
 struct CollectiveMark {
   std::string communicator;
-  std::string_view verb;        // static text
-  std::uint64_t sequence = 0;   // from 1 on that communicator; exchanges are counted apart
+  std::string_view verb;       // static text
+  std::uint64_t sequence = 0;  // from 1 on that communicator; exchanges are counted apart
 };
 
 // A group of ranks that communicate in order. Every verb is collective over the group (exchange:
@@ -47,7 +47,7 @@ struct CollectiveMark {
 class Communicator {
  public:
   using Counts = std::span<const std::int64_t>;
-  virtual ~Communicator() = default;   // only complains when close() was not called
+  virtual ~Communicator() = default;  // only complains when close() was not called
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -62,9 +62,9 @@ class Communicator {
                                       Counts counts) = 0;
   virtual WorkHandle all_reduce(std::byte* buffer, DType dtype, std::int64_t count,
                                 ReduceOp op) = 0;
-  virtual WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets,
-                                  Counts input_counts, std::byte* output, Counts output_offsets,
-                                  Counts output_counts, DType dtype) = 0;
+  virtual WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets, Counts input_counts,
+                                  std::byte* output, Counts output_offsets, Counts output_counts,
+                                  DType dtype) = 0;
   virtual WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) = 0;
   // Pieces between one pair arrive in the order they were given. An empty piece is a message too.
   virtual WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
@@ -74,8 +74,8 @@ class Communicator {
   // Memory that all ranks of the group see, `bytes` of this rank among it; null when the group does
   // not lie on one node. See window.h.
   virtual std::unique_ptr<Window> make_window(std::int64_t bytes, int num_slots) = 0;
-  virtual void close() = 0;            // collective; before the destructor
-  virtual void abort(int code) = 0;    // ends every rank of the job
+  virtual void close() = 0;          // collective; before the destructor
+  virtual void abort(int code) = 0;  // ends every rank of the job
 
   // Of this rank, over all communicators split from the same world. Any thread may ask.
   virtual CollectiveMark last_collective() const = 0;
@@ -86,8 +86,8 @@ class Communicator {
 std::unique_ptr<Communicator> make_single();
 
 struct MpiOptions {
-  double time_limit_s = 1800;                           // how long a wait may take
-  std::int64_t message_bytes = std::int64_t{1} << 30;   // longer pieces travel in several messages
+  double time_limit_s = 1800;                          // how long a wait may take
+  std::int64_t message_bytes = std::int64_t{1} << 30;  // longer pieces travel in several messages
 };
 // MPI_COMM_WORLD; calls MPI_Init_thread, and close() calls MPI_Finalize. Once a process, and only
 // where identify() found a launcher.

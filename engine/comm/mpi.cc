@@ -33,7 +33,7 @@ class MpiTransfer final : public Transfer {
     parts_.push_back({peer, receive_bytes});
   }
 
-  ~MpiTransfer() override {   // unfinished only when this rank ends in an error
+  ~MpiTransfer() override {  // unfinished only when this rank ends in an error
     for (MPI_Request& request : requests_)
       if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
   }
@@ -42,8 +42,8 @@ class MpiTransfer final : public Transfer {
     if (requests_.empty()) return true;
     statuses_.resize(requests_.size());
     int flag = 0;
-    const int status = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &flag,
-                                   statuses_.data());
+    const int status =
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &flag, statuses_.data());
     if (status == MPI_ERR_IN_STATUS)
       for (const MPI_Status& one : statuses_)
         if (one.MPI_ERROR != MPI_ERR_PENDING) check(one.MPI_ERROR, "a message");
@@ -65,7 +65,10 @@ class MpiTransfer final : public Transfer {
   }
 
  private:
-  struct Part { int peer; int receive_bytes; };   // -1: a send
+  struct Part {
+    int peer;
+    int receive_bytes;
+  };  // -1: a send
 
   static void check_length(const MPI_Status& status, const Part& part) {
     if (part.receive_bytes < 0) return;
@@ -119,7 +122,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   double time_limit_s() const override { return options_.time_limit_s; }
-  std::optional<int> failed_rank() const override { return std::nullopt; }   // killed too
+  std::optional<int> failed_rank() const override { return std::nullopt; }  // killed too
 
   std::unique_ptr<Transfer> start(std::span<const Piece> sends, std::span<const Piece> receives,
                                   int tag) override {

@@ -29,11 +29,16 @@ void check(cudaError_t status, std::string_view what) {
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return ncclFloat32;
-    case DType::kFloat64: return ncclFloat64;
-    case DType::kBFloat16: return ncclBfloat16;
-    case DType::kInt32: return ncclInt32;
-    case DType::kInt64: return ncclInt64;
+    case DType::kFloat32:
+      return ncclFloat32;
+    case DType::kFloat64:
+      return ncclFloat64;
+    case DType::kBFloat16:
+      return ncclBfloat16;
+    case DType::kInt32:
+      return ncclInt32;
+    case DType::kInt64:
+      return ncclInt64;
   }
   throw_bug(__FILE__, __LINE__, "a dtype of the list");
 }
@@ -44,7 +49,9 @@ class NcclWork final : public Work {
  public:
   NcclWork(ncclComm_t comm, cudaStream_t stream, std::shared_ptr<RankState> state, Label label,
            double time_limit_s)
-      : comm_(comm), state_(std::move(state)), label_(std::move(label)),
+      : comm_(comm),
+        state_(std::move(state)),
+        label_(std::move(label)),
         time_limit_s_(time_limit_s) {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
     check(cudaEventRecord(event_, stream), "cudaEventRecord");
@@ -80,7 +87,9 @@ class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> peers, std::shared_ptr<RankState> state,
                    const NcclOptions& options)
-      : peers_(std::move(peers)), state_(std::move(state)), options_(options),
+      : peers_(std::move(peers)),
+        state_(std::move(state)),
+        options_(options),
         stream_(static_cast<cudaStream_t>(options.stream)) {
     check(cudaSetDevice(options_.device), "cudaSetDevice");
     ncclUniqueId id{};
@@ -111,7 +120,8 @@ class NcclCommunicator final : public Communicator {
       for (int root = 0; root < size(); ++root) {
         std::byte* run = buffer + offsets[as_size(root)] * size_of(dtype);
         check(ncclBroadcast(run, run, as_size(counts[as_size(root)]), type_of(dtype), root, comm_,
-                            stream_), "ncclBroadcast");
+                            stream_),
+              "ncclBroadcast");
       }
     });
   }
@@ -122,13 +132,15 @@ class NcclCommunicator final : public Communicator {
       std::byte* mine = buffer + offsets[as_size(rank())] * size_of(dtype);
       if (are_even(offsets, counts)) {
         check(ncclReduceScatter(buffer, mine, as_size(counts[0]), type_of(dtype), ncclSum, comm_,
-                                stream_), "ncclReduceScatter");
+                                stream_),
+              "ncclReduceScatter");
         return;
       }
       for (int root = 0; root < size(); ++root) {
         std::byte* run = buffer + offsets[as_size(root)] * size_of(dtype);
         check(ncclReduce(run, run, as_size(counts[as_size(root)]), type_of(dtype), ncclSum, root,
-                         comm_, stream_), "ncclReduce");
+                         comm_, stream_),
+              "ncclReduce");
       }
     });
   }
@@ -191,7 +203,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void abort(int code) override {
-    ncclCommAbort(comm_);   // whether it fails does not matter any more
+    ncclCommAbort(comm_);  // whether it fails does not matter any more
     comm_ = nullptr;
     peers_->abort(code);
   }
@@ -223,9 +235,8 @@ class NcclCommunicator final : public Communicator {
   // The Work of all that was queued so far.
   WorkHandle finish(std::string_view verb) {
     state_->set_mark(name(), verb, ++num_collectives_);
-    return std::make_unique<NcclWork>(comm_, stream_, state_,
-                                      Label{name(), verb, num_collectives_, {}},
-                                      options_.time_limit_s);
+    return std::make_unique<NcclWork>(
+        comm_, stream_, state_, Label{name(), verb, num_collectives_, {}}, options_.time_limit_s);
   }
 
   std::unique_ptr<Communicator> peers_;

@@ -11,8 +11,7 @@ namespace {
 std::string describe(const Label& label, const std::vector<int>& missing) {
   std::vector<int> ranks;
   for (const int rank : missing) ranks.push_back(label.world_ranks[static_cast<std::size_t>(rank)]);
-  const std::string names =
-      ranks.empty() ? "unknown" : fmt::format("[{}]", fmt::join(ranks, ", "));
+  const std::string names = ranks.empty() ? "unknown" : fmt::format("[{}]", fmt::join(ranks, ", "));
   return fmt::format("communicator {}: {} (number {}), missing ranks {}", label.communicator,
                      label.verb, label.sequence, names);
 }
@@ -33,7 +32,10 @@ void throw_peer_failed(const Label& label, const std::vector<int>& missing, int 
 
 PhasedWork::PhasedWork(Transport& transport, std::shared_ptr<RankState> state, Label label, int tag,
                        std::vector<Phase> phases)
-    : transport_(transport), state_(std::move(state)), label_(std::move(label)), tag_(tag),
+    : transport_(transport),
+      state_(std::move(state)),
+      label_(std::move(label)),
+      tag_(tag),
       phases_(std::move(phases)) {
   if (!advance()) state_->add(*this);
 }
@@ -65,8 +67,7 @@ bool PhasedWork::done() {
   if (complete()) return true;
   state_->advance_all();
   if (complete()) return true;
-  if (const auto failed = transport_.failed_rank())
-    throw_peer_failed(label_, missing(), *failed);
+  if (const auto failed = transport_.failed_rank()) throw_peer_failed(label_, missing(), *failed);
   return false;
 }
 

@@ -15,7 +15,7 @@ struct Phase {
   std::vector<Piece> sends;
   std::vector<Piece> receives;
   std::function<void()> finish;
-  std::shared_ptr<std::byte[]> scratch;   // where receives lie, if not in the caller's buffer
+  std::shared_ptr<std::byte[]> scratch;  // where receives lie, if not in the caller's buffer
 };
 
 // Which collective this is, for people.
@@ -23,7 +23,7 @@ struct Label {
   std::string communicator;
   std::string_view verb;
   std::uint64_t sequence = 0;
-  std::vector<int> world_ranks;   // of the communicator's ranks
+  std::vector<int> world_ranks;  // of the communicator's ranks
 };
 
 // Throws: the wait for this collective took longer than limit_s, or another rank failed.
@@ -53,8 +53,8 @@ class PhasedWork final : public Work, private Operation {
   Label label_;
   int tag_;
   std::vector<Phase> phases_;
-  std::size_t next_ = 0;                  // the phase to start next
-  std::unique_ptr<Transfer> transfer_;    // of phase next_ - 1
+  std::size_t next_ = 0;                // the phase to start next
+  std::unique_ptr<Transfer> transfer_;  // of phase next_ - 1
 };
 
 }  // namespace ptrain::comm

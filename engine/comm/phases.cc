@@ -20,7 +20,8 @@ void add(std::vector<Piece>& pieces, int peer, std::span<std::byte> bytes) {
 // Room for the parts of the other ranks: rank r's part begins at part(r); mine is not in it.
 struct Parts {
   Parts(Seat seat, std::int64_t bytes_of_one)
-      : bytes(bytes_of_one), me(seat.rank),
+      : bytes(bytes_of_one),
+        me(seat.rank),
         memory(std::make_shared_for_overwrite<std::byte[]>(as_size(bytes * (seat.size - 1)))) {}
   std::span<std::byte> part(int rank) const {
     return {memory.get() + bytes * (rank < me ? rank : rank - 1), as_size(bytes)};
@@ -114,10 +115,10 @@ std::vector<Phase> all_to_all_phases(Seat seat, const Runs& input, const Runs& o
 }
 
 std::vector<Phase> broadcast_phases(Seat seat, std::span<std::byte> bytes, int root) {
-  const int place = (seat.rank - root + seat.size) % seat.size;   // 0 = root
+  const int place = (seat.rank - root + seat.size) % seat.size;  // 0 = root
   const auto rank_at = [&](int other) { return (other + root) % seat.size; };
   Phase receive, send;
-  int step = 1;   // the parent differs in the lowest bit set, the children in the bits below it
+  int step = 1;  // the parent differs in the lowest bit set, the children in the bits below it
   while (step < seat.size && (place & step) == 0) step *= 2;
   if (place != 0) add(receive.receives, rank_at(place - step), bytes);
   for (step /= 2; step > 0; step /= 2)

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kYields = 500;   // about as long as a peer on the same core needs to answer
+constexpr int kYields = 500;  // about as long as a peer on the same core needs to answer
 constexpr std::chrono::microseconds kShortestSleep{20};
 // MPI without a copy made by the kernel moves data only when asked: long sleeps would slow it.
 constexpr std::chrono::microseconds kLongestSleep{50};

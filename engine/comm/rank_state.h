@@ -14,7 +14,7 @@ namespace ptrain::comm {
 class Operation {
  public:
   virtual ~Operation() = default;
-  virtual bool advance() = 0;   // true when complete
+  virtual bool advance() = 0;  // true when complete
 };
 
 // What all communicators of one rank share: the operations under way, so that waiting for one moves

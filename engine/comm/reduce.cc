@@ -9,7 +9,7 @@
 namespace ptrain::comm {
 namespace {
 
-constexpr std::int64_t kBlock = 2048;   // elements; a block of sums stays in the first-level cache
+constexpr std::int64_t kBlock = 2048;  // elements; a block of sums stays in the first-level cache
 
 template <class T, class Op>
 void reduce_blocks(std::span<const std::byte* const> inputs, std::int64_t count, T* output, Op op) {
@@ -42,15 +42,19 @@ void reduce_in_order(DType dtype, ReduceOp op, std::span<const std::byte* const>
                      std::int64_t count, std::byte* output) {
   PT_CHECK(!inputs.empty());
   switch (dtype) {
-    case DType::kFloat32: return reduce_as<float>(op, inputs, count, output);
-    case DType::kFloat64: return reduce_as<double>(op, inputs, count, output);
-    case DType::kInt32: return reduce_as<std::int32_t>(op, inputs, count, output);
-    case DType::kInt64: return reduce_as<std::int64_t>(op, inputs, count, output);
-    case DType::kBFloat16: break;
+    case DType::kFloat32:
+      return reduce_as<float>(op, inputs, count, output);
+    case DType::kFloat64:
+      return reduce_as<double>(op, inputs, count, output);
+    case DType::kInt32:
+      return reduce_as<std::int32_t>(op, inputs, count, output);
+    case DType::kInt64:
+      return reduce_as<std::int64_t>(op, inputs, count, output);
+    case DType::kBFloat16:
+      break;
   }
-  throw EngineError(ExitCode::kBug,
-                    "a reduction over ranks in " + std::string(name_of(dtype)) +
-                        ": sums are made in float32, float64, int32 or int64 only");
+  throw EngineError(ExitCode::kBug, "a reduction over ranks in " + std::string(name_of(dtype)) +
+                                        ": sums are made in float32, float64, int32 or int64 only");
 }
 
 }  // namespace ptrain::comm

@@ -27,14 +27,14 @@ struct Post {
 
 // What the ranks of one group share. The mutex guards all of it, and the transfers' pieces.
 struct Hub {
-  using Route = std::tuple<int, int, int>;   // from, to, tag
+  using Route = std::tuple<int, int, int>;  // from, to, tag
   using Posts = std::map<Route, std::deque<Post>>;
   std::mutex mutex;
   Posts sends;
   Posts receives;
   // Owned by those who use them: every rank has taken its own before the first may close.
-  std::map<std::pair<int, int>, std::weak_ptr<Hub>> children;   // by (nth split, color)
-  std::map<int, std::weak_ptr<std::byte>> memory;               // by nth share
+  std::map<std::pair<int, int>, std::weak_ptr<Hub>> children;  // by (nth split, color)
+  std::map<int, std::weak_ptr<std::byte>> memory;              // by nth share
 };
 
 class ThreadsTransfer final : public Transfer {
@@ -93,7 +93,7 @@ class ThreadsTransfer final : public Transfer {
   std::shared_ptr<Hub> hub_;
   int rank_;
   int tag_;
-  std::vector<int> open_peers_;   // one entry a piece that waits for its other side
+  std::vector<int> open_peers_;  // one entry a piece that waits for its other side
 };
 
 class ThreadsMemory final : public SharedMemory {
@@ -116,13 +116,16 @@ std::shared_ptr<std::byte> allocate(std::int64_t bytes) {
 struct ThreadsWorld {
   std::shared_ptr<Failure> failure = std::make_shared<Failure>();
   double time_limit_s = 0;
-  bool is_process = false;   // one rank that is the whole process: abort ends it
+  bool is_process = false;  // one rank that is the whole process: abort ends it
 };
 
 class ThreadsTransport final : public Transport {
  public:
   ThreadsTransport(ThreadsWorld world, std::shared_ptr<Hub> hub, int world_rank, int rank, int size)
-      : world_(std::move(world)), hub_(std::move(hub)), world_rank_(world_rank), rank_(rank),
+      : world_(std::move(world)),
+        hub_(std::move(hub)),
+        world_rank_(world_rank),
+        rank_(rank),
         size_(size) {}
 
   int rank() const override { return rank_; }

@@ -15,8 +15,8 @@ namespace ptrain::comm {
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  virtual bool done() = 0;                  // makes progress; never blocks
-  virtual std::vector<int> missing() = 0;   // the peers whose part has not come yet
+  virtual bool done() = 0;                 // makes progress; never blocks
+  virtual std::vector<int> missing() = 0;  // the peers whose part has not come yet
 };
 
 // Memory that every rank of a group has mapped.
@@ -24,7 +24,7 @@ class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   virtual std::byte* data() = 0;
-  virtual void close() = 0;   // collective
+  virtual void close() = 0;  // collective
 };
 
 // A group within its parent: the members' ranks there, in the order of their new ranks.

@@ -12,7 +12,7 @@
 namespace ptrain::comm {
 namespace {
 
-constexpr std::int64_t kCacheLine = 64;   // each epoch has one to itself
+constexpr std::int64_t kCacheLine = 64;  // each epoch has one to itself
 
 }  // namespace
 
@@ -26,8 +26,11 @@ std::int64_t WindowShape::total_bytes() const {
 
 Window::Window(Communicator& owner, std::unique_ptr<SharedMemory> memory, WindowShape shape,
                Waiting waiting)
-    : owner_(owner), memory_(std::move(memory)), shape_(std::move(shape)),
-      waiting_(std::move(waiting)), all_(shape_.bytes.size()) {
+    : owner_(owner),
+      memory_(std::move(memory)),
+      shape_(std::move(shape)),
+      waiting_(std::move(waiting)),
+      all_(shape_.bytes.size()) {
   std::iota(all_.begin(), all_.end(), 0);
   std::byte* next = memory_->data() + shape_.segments_begin();
   for (const std::int64_t bytes : shape_.bytes) {
@@ -108,7 +111,7 @@ WorkHandle Window::expect(std::vector<int> ranks, int slot, std::uint64_t epoch)
 
 void Window::close() {
   PT_CHECK(!closed_);
-  owner_.barrier();   // nobody reads this rank's segment any more
+  owner_.barrier();  // nobody reads this rank's segment any more
   memory_->close();
   closed_ = true;
 }
@@ -117,8 +120,7 @@ void reduce_from_window(const Window& window, std::span<const int> ranks, const 
                         std::byte* output) {
   std::vector<const std::byte*> inputs;
   for (const int rank : ranks) {
-    PT_CHECK(run.offset >= 0 &&
-             run.offset + run.count * size_of(run.dtype) <= window.bytes(rank));
+    PT_CHECK(run.offset >= 0 && run.offset + run.count * size_of(run.dtype) <= window.bytes(rank));
     inputs.push_back(window.segment(rank) + run.offset);
   }
   reduce_in_order(run.dtype, ReduceOp::kSum, inputs, run.count, output);

@@ -12,7 +12,7 @@ namespace ptrain::comm {
 struct WindowShape {
   int rank = 0;
   int num_slots = 0;
-  std::vector<std::int64_t> bytes;   // of each rank's segment
+  std::vector<std::int64_t> bytes;  // of each rank's segment
 
   std::int64_t segments_begin() const;
   std::int64_t total_bytes() const;
@@ -33,22 +33,22 @@ class Window {
   };
   Window(Communicator& owner, std::unique_ptr<SharedMemory> memory, WindowShape shape,
          Waiting waiting);
-  ~Window();   // only complains when close() was not called
+  ~Window();  // only complains when close() was not called
 
   int rank() const { return shape_.rank; }
   int size() const { return static_cast<int>(shape_.bytes.size()); }
   std::byte* segment(int rank) const { return segments_[static_cast<std::size_t>(rank)]; }
   std::int64_t bytes(int rank) const { return shape_.bytes[static_cast<std::size_t>(rank)]; }
 
-  void publish(int slot, std::uint64_t epoch);               // this rank's
+  void publish(int slot, std::uint64_t epoch);  // this rank's
   std::uint64_t epoch(int rank, int slot) const;
-  bool reached(int slot, std::uint64_t epoch) const;         // by every rank
-  // Done when all of `ranks` have reached it; must not outlive the window. Its wait: EngineError after
-  // the communicator's time limit.
+  bool reached(int slot, std::uint64_t epoch) const;  // by every rank
+  // Done when all of `ranks` have reached it; must not outlive the window. Its wait: EngineError
+  // after the communicator's time limit.
   WorkHandle expect(std::vector<int> ranks, int slot, std::uint64_t epoch);
   // Until every rank has reached it.
   void wait(int slot, std::uint64_t epoch);
-  void close();   // collective
+  void close();  // collective
 
  private:
   class Expectation;
@@ -60,7 +60,7 @@ class Window {
   std::unique_ptr<SharedMemory> memory_;
   WindowShape shape_;
   Waiting waiting_;
-  std::vector<int> all_;   // ranks
+  std::vector<int> all_;  // ranks
   std::vector<std::byte*> segments_;
   bool closed_ = false;
 };
@@ -73,8 +73,8 @@ struct WindowRun {
 };
 
 // output[i] = the sum over `ranks`, in their order, of element i of the run: the bits of
-// reduce_scatter_v, in one pass. `output` may be this rank's run. The ranks must have published that
-// their runs are written.
+// reduce_scatter_v, in one pass. `output` may be this rank's run. The ranks must have published
+// that their runs are written.
 void reduce_from_window(const Window& window, std::span<const int> ranks, const WindowRun& run,
                         std::byte* output);
 

@@ -40,8 +40,8 @@ int connect_to(const run::Request& request) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(request.control_port));
   if (::inet_pton(AF_INET, request.control_host.c_str(), &address.sin_addr) != 1)
-    throw EngineError(ExitCode::kBug, "the control host is not an IPv4 address: " +
-                                          request.control_host);
+    throw EngineError(ExitCode::kBug,
+                      "the control host is not an IPv4 address: " + request.control_host);
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (file < 0) unreachable(request);
   if (::connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {

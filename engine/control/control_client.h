@@ -28,12 +28,12 @@ class ControlClient {
 
   // What the next heartbeats say. `phase`: starting, step, collective, checkpoint, validation ...
   void set_phase(std::string phase);
-  void set_step(std::int64_t step);                // last finished
+  void set_step(std::int64_t step);  // last finished
   // Each heartbeat asks `last` for the collective that was begun last, "NAME VERB#SEQUENCE". It is
   // called from another thread until this object is gone.
   void watch_collectives(std::function<std::string()> last);
 
-  void step_done(const run::StepDone& done);       // also set_step(done.step)
+  void step_done(const run::StepDone& done);  // also set_step(done.step)
   void event(run::EventKind kind, nlohmann::json fields = nlohmann::json::object());
 
   // The supervisor asked to finish the step and stop; a checkpoint first where stop().checkpoint.
@@ -44,21 +44,21 @@ class ControlClient {
   void goodbye(ExitCode code, std::string message = "", std::string next_shape = "");
 
  private:
-  void serve();                      // body of the thread
+  void serve();  // body of the thread
   void beat();
   void receive();
   void send(const run::ControlMessage& message);
   [[noreturn]] void abandon() const;
 
-  int socket_ = -1;                  // -1: no supervisor
+  int socket_ = -1;  // -1: no supervisor
   std::atomic<bool> stop_requested_ = false;
   std::atomic<bool> closing_ = false;
-  mutable std::mutex mutex_;         // guards all below
+  mutable std::mutex mutex_;  // guards all below
   run::Heartbeat state_;
   std::function<std::string()> last_collective_;
   run::Stop stop_;
-  std::mutex send_mutex_;            // lines are written whole
-  std::string unread_;               // of the thread only
+  std::mutex send_mutex_;  // lines are written whole
+  std::string unread_;     // of the thread only
   std::thread thread_;
 };
 

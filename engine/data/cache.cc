@@ -55,7 +55,7 @@ bool Cache::has_index(const std::string& content_hash) const {
   try {
     return open_index(index_path(content_hash))->content_hash() == content_hash;
   } catch (const EngineError&) {
-    return false;   // damaged or missing: built again
+    return false;  // damaged or missing: built again
   }
 }
 
@@ -74,9 +74,8 @@ std::optional<ContentHashes> Cache::known(const std::string& key) const {
 
 void Cache::remember(const std::string& key, const ContentHashes& hashes) const {
   NewFile file(folder_ + "/" + key + ".known", kKnownPoints);
-  const std::string text =
-      fmt::format("{} {} {} end\n", kKnownVersion, hashes.train,
-                  hashes.validation.empty() ? kNone : hashes.validation);
+  const std::string text = fmt::format("{} {} {} end\n", kKnownVersion, hashes.train,
+                                       hashes.validation.empty() ? kNone : hashes.validation);
   file.write(std::as_bytes(std::span(text)));
   file.publish();
 }

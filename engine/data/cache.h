@@ -12,7 +12,7 @@ std::string cache_folder(const std::string& configured, const std::string& folde
 
 struct ContentHashes {
   std::string train;
-  std::string validation;   // empty: none
+  std::string validation;  // empty: none
   bool operator==(const ContentHashes&) const = default;
 };
 

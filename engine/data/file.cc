@@ -116,10 +116,10 @@ void NewFile::publish() {
 FolderLock::FolderLock(const std::string& folder) {
   descriptor_ = ::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0)
-    throw EngineError(ExitCode::kEnvironment,
-                      fmt::format("cannot write in the cache folder {}: {}", folder,
-                                  std::strerror(errno)),
-                      kCacheHint);
+    throw EngineError(
+        ExitCode::kEnvironment,
+        fmt::format("cannot write in the cache folder {}: {}", folder, std::strerror(errno)),
+        kCacheHint);
   int result = 0;
   do result = ::flock(descriptor_, LOCK_EX);
   while (result != 0 && errno == EINTR);

@@ -94,7 +94,7 @@ bool matches_part(const std::string& name, const std::string& part) {
       resume = n;
     } else if (p < part.size() && (part[p] == '?' || part[p] == name[n])) {
       ++n, ++p;
-    } else if (star != std::string::npos) {   // let the last star take one more character
+    } else if (star != std::string::npos) {  // let the last star take one more character
       p = star + 1;
       n = ++resume;
     } else {

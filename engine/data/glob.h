@@ -7,8 +7,8 @@
 namespace ptrain::data {
 
 struct GlobMatches {
-  std::vector<std::string> files;    // regular files, sorted by the bytes of their paths
-  std::int64_t skipped = 0;          // no regular file, or a link out of the pattern's folder
+  std::vector<std::string> files;  // regular files, sorted by the bytes of their paths
+  std::int64_t skipped = 0;        // no regular file, or a link out of the pattern's folder
 };
 
 bool has_wildcard(const std::string& pattern);

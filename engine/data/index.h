@@ -20,8 +20,8 @@ class Index {
   virtual Tokens document(std::int64_t index) const = 0;
   // Its tokens that are never targets, counted from its first; ascending.
   virtual std::vector<TokenRange> silent(std::int64_t index) const = 0;
-  virtual std::uint32_t vocabulary() const = 0;         // every token is below it
-  virtual std::uint32_t pad() const = 0;                // fills rows
+  virtual std::uint32_t vocabulary() const = 0;  // every token is below it
+  virtual std::uint32_t pad() const = 0;         // fills rows
   // The first document of each entry of data.train, and the end of the last.
   virtual std::vector<std::int64_t> sources() const = 0;
   virtual const std::string& content_hash() const = 0;  // of sources and tokenizer

@@ -11,7 +11,7 @@
 namespace ptrain::kernels {
 namespace {
 
-constexpr std::int64_t kBlockRows = 64;   // queries whose scores are held at a time
+constexpr std::int64_t kBlockRows = 64;  // queries whose scores are held at a time
 
 // The columns of one head in the fused buffer.
 struct Heads {
@@ -66,7 +66,12 @@ void forward_block(const Heads& heads, const QueryBlock& block, const Tensor& sc
   const Tensor out = output.row_range(block.first, block.rows);
   const Tensor lse = log_sum_exp.row_range(block.first, block.rows);
   const SoftmaxForward<T> softmax{score_block<T>(scores, block, out.cols),
-                                  lse.as<T>(), lse.stride, out.as<T>(), out.stride, out.cols, sums};
+                                  lse.as<T>(),
+                                  lse.stride,
+                                  out.as<T>(),
+                                  out.stride,
+                                  out.cols,
+                                  sums};
   softmax_forward(softmax);
   matmul(scores, heads.value.row_range(0, block.keys()), out);
   normalise(softmax);
@@ -74,8 +79,8 @@ void forward_block(const Heads& heads, const QueryBlock& block, const Tensor& sc
 
 // What the blocks of all query heads of one key head work with.
 struct BackwardScratch {
-  Tensor scores, dscores;   // [kBlockRows, n]
-  Tensor dkey, dvalue;      // [n, head_dim]
+  Tensor scores, dscores;  // [kBlockRows, n]
+  Tensor dkey, dvalue;     // [n, head_dim]
 };
 
 // `accumulate`: dkey and dvalue hold sums already, in rows [0, block.keys()).
@@ -96,7 +101,7 @@ void backward_block(const Heads& heads, const AttentionGradient& in, const Query
   const MatmulOptions summed{.transpose_a = true, .accumulate = accumulate};
   matmul(scores, doutput, scratch.dvalue.row_range(0, block.keys()), summed);
   matmul(dscores, query, scratch.dkey.row_range(0, block.keys()), summed);
-  matmul(dscores, key, query);   // this block's queries are not read again
+  matmul(dscores, key, query);  // this block's queries are not read again
 }
 
 template <class T>

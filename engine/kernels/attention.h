@@ -11,7 +11,7 @@ namespace ptrain::kernels {
 // values.
 struct AttentionShape {
   std::int64_t num_heads = 0;
-  std::int64_t num_kv_heads = 0;   // query head h reads key head h / (num_heads / num_kv_heads)
+  std::int64_t num_kv_heads = 0;  // query head h reads key head h / (num_heads / num_kv_heads)
   std::int64_t head_dim = 0;
   std::int64_t query_cols() const { return num_heads * head_dim; }
   std::int64_t qkv_cols() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
@@ -26,9 +26,9 @@ void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out
                const Tensor& log_sum_exp, Arena& arena);
 
 struct AttentionGradient {
-  Tensor output;        // as forward wrote them
+  Tensor output;  // as forward wrote them
   Tensor log_sum_exp;
-  Tensor doutput;       // [n, heads * head_dim]
+  Tensor doutput;  // [n, heads * head_dim]
 };
 
 // qkv, as forward read it, becomes its gradient.

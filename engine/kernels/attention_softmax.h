@@ -8,22 +8,22 @@ namespace ptrain::kernels {
 // first_query + r].
 template <class T>
 struct ScoreBlock {
-  T* scores;                 // [rows, keys], keys = first_query + rows
+  T* scores;  // [rows, keys], keys = first_query + rows
   std::int64_t stride;
   std::int64_t rows;
   std::int64_t first_query;
-  T scale;                   // multiplies the scores first
+  T scale;  // multiplies the scores first
 };
 
 template <class T>
 struct SoftmaxForward {
-  ScoreBlock<T> block;       // becomes e^(score - largest), zero where masked
-  T* log_sum_exp;            // one a row, `lse_stride` apart
+  ScoreBlock<T> block;  // becomes e^(score - largest), zero where masked
+  T* log_sum_exp;       // one a row, `lse_stride` apart
   std::int64_t lse_stride;
-  T* output;                 // after `normalise`: divided by the row's sum
+  T* output;  // after `normalise`: divided by the row's sum
   std::int64_t output_stride;
   std::int64_t head_dim;
-  T* sums;                   // [rows]
+  T* sums;  // [rows]
 };
 void softmax_forward(const SoftmaxForward<float>& args);
 void softmax_forward(const SoftmaxForward<double>& args);
@@ -32,11 +32,11 @@ void normalise(const SoftmaxForward<double>& args);
 
 template <class T>
 struct SoftmaxBackward {
-  ScoreBlock<T> block;       // becomes the probabilities, zero where masked
-  T* dscores;                // same shape: from the probabilities' gradient to the scores'
+  ScoreBlock<T> block;  // becomes the probabilities, zero where masked
+  T* dscores;           // same shape: from the probabilities' gradient to the scores'
   const T* log_sum_exp;
   std::int64_t lse_stride;
-  const T* output;           // [rows, head_dim]
+  const T* output;  // [rows, head_dim]
   std::int64_t output_stride;
   const T* doutput;
   std::int64_t doutput_stride;

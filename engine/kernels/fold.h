@@ -27,13 +27,15 @@ PT_INLINE T fold_over(std::int64_t n, T start, const Fold& fold, const Term& ter
 
 template <class T, class Term>
 PT_INLINE T sum_over(std::int64_t n, const Term& term) {
-  return fold_over(n, T{0}, [](T a, T b) { return a + b; }, term);
+  return fold_over(
+      n, T{0}, [](T a, T b) { return a + b; }, term);
 }
 
 template <class T>
 PT_INLINE T largest_of(const T* values, std::int64_t n) {
-  return fold_over(n, values[0], [](T a, T b) { return b > a ? b : a; },
-                   [&](std::int64_t i) { return values[i]; });
+  return fold_over(
+      n, values[0], [](T a, T b) { return b > a ? b : a; },
+      [&](std::int64_t i) { return values[i]; });
 }
 
 }  // namespace ptrain::kernels

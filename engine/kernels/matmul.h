@@ -7,7 +7,7 @@ namespace ptrain::kernels {
 struct MatmulOptions {
   bool transpose_a = false;
   bool transpose_b = false;
-  bool accumulate = false;   // c += instead of c =
+  bool accumulate = false;  // c += instead of c =
 };
 
 // c [m, n] = a [m, k] b [k, n]; a transposed operand is stored the other way round. All of one

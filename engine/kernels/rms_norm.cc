@@ -34,7 +34,7 @@ struct BackwardRow {
   const T* x;
   const T* weight;
   const T* dy;
-  const T* residual;   // null: zero
+  const T* residual;  // null: zero
   T* dx;
   T* dweight;
   std::int64_t size;

@@ -10,7 +10,7 @@ template <class T>
 struct SwigluRow {
   T* gate;
   T* up;
-  T* product;   // backward: its gradient, only read
+  T* product;  // backward: its gradient, only read
   std::int64_t size;
 };
 

@@ -13,8 +13,7 @@
 // memory exists.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define PT_CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define PT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PT_CLONES
 #endif
@@ -22,7 +21,7 @@
 
 // PT_KERNEL(name, Args): the clones of name(const Args<T>&), for float and double, from the
 // template name_body.
-#define PT_KERNEL(name, Args)                                     \
+#define PT_KERNEL(name, Args)                                         \
   PT_CLONES void name(const Args<float>& args) { name##_body(args); } \
   PT_CLONES void name(const Args<double>& args) { name##_body(args); }
 

@@ -1,4 +1,5 @@
 #include "engine/kernels/embedding.h"
+
 #include "engine/layers/layers.h"
 #include "engine/layers/workspace.h"
 

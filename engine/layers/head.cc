@@ -18,7 +18,7 @@ constexpr std::int64_t kChunkRows = 256;
 // matmul by a third.
 constexpr std::int64_t kLogitsPadding = 64;
 
-enum Parameter : std::size_t { kNorm, kMatrix };   // [1, H], [V, H]
+enum Parameter : std::size_t { kNorm, kMatrix };  // [1, H], [V, H]
 
 // Final norm, head matrix and loss. Stash: x.
 class Head final : public Layer {
@@ -95,9 +95,9 @@ class Head final : public Layer {
 
   static void add_loss(const Context& context, std::int64_t begin, const Tensor& logits,
                        kernels::LogitsUse use, LossSums& sums) {
-    const auto targets = std::span(context.batch.targets)
-                             .subspan(static_cast<std::size_t>(begin),
-                                      static_cast<std::size_t>(logits.rows));
+    const auto targets =
+        std::span(context.batch.targets)
+            .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(logits.rows));
     sums.loss += kernels::cross_entropy(logits, targets, use);
     const std::int32_t least = planted(Bug::kPaddingTrained) ? data::kNoTarget : 0;
     sums.num_targets +=

@@ -13,10 +13,28 @@ namespace ptrain::layers {
 namespace {
 
 enum Parameter : std::size_t {
-  kInputNorm, kQuery, kKey, kValue, kOutput, kPostNorm, kGate, kUp, kDown
+  kInputNorm,
+  kQuery,
+  kKey,
+  kValue,
+  kOutput,
+  kPostNorm,
+  kGate,
+  kUp,
+  kDown
 };
 enum Stash : std::size_t {
-  kX, kNorm1, kNorm1Scale, kQkv, kAttention, kLogSumExp, kX2, kNorm2, kNorm2Scale, kGateUp, kProduct
+  kX,
+  kNorm1,
+  kNorm1Scale,
+  kQkv,
+  kAttention,
+  kLogSumExp,
+  kX2,
+  kNorm2,
+  kNorm2Scale,
+  kGateUp,
+  kProduct
 };
 
 // What the block keeps, by name. qkv: after rotary.
@@ -30,7 +48,9 @@ class LlamaBlock final : public Layer {
  public:
   LlamaBlock(const model::Architecture& architecture,
              std::shared_ptr<const kernels::RotaryTable> rotary)
-      : config_(architecture.config), dtype_(architecture.dtype), rotary_(std::move(rotary)),
+      : config_(architecture.config),
+        dtype_(architecture.dtype),
+        rotary_(std::move(rotary)),
         shape_{config_.num_attention_heads, config_.num_key_value_heads, config_.head_dim} {}
 
   void forward(const Context& context, const Tensor& x, const Tensor& y) const override {
@@ -124,10 +144,10 @@ class LlamaBlock final : public Layer {
     const Tensor dattention = work.scratch(a.attention.cols), dnorm = work.scratch(dx.cols);
     kernels::matmul(dx2, context.parameters[kOutput], dattention);
     for (const data::DocumentSpan& span : context.batch.documents)
-      kernels::attention_backward(shape_,
-                                  {rows_of(a.attention, span), rows_of(a.log_sum_exp, span),
-                                   rows_of(dattention, span)},
-                                  rows_of(a.qkv, span), context.arena);
+      kernels::attention_backward(
+          shape_,
+          {rows_of(a.attention, span), rows_of(a.log_sum_exp, span), rows_of(dattention, span)},
+          rows_of(a.qkv, span), context.arena);
     turn(context, a.qkv, kernels::Turn::kBack);
     linear_input_gradient(a.qkv, context.parameters.subspan(kQuery, 3), dnorm);
     begin_sum(gradients[kInputNorm]);

@@ -15,7 +15,7 @@ class Workspace {
   // Stash entry `index`, or scratch of the same shape where it is not kept.
   Tensor stash_or_scratch(std::size_t index, std::int64_t cols);
   bool keeps(std::size_t index) const;
-  Tensor scratch(std::int64_t cols);   // [T, cols]
+  Tensor scratch(std::int64_t cols);  // [T, cols]
 
  private:
   const Context& context_;

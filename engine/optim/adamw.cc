@@ -17,10 +17,10 @@ struct Update {
   T* exp_avg_sq;
   std::int64_t size;
   T scale, beta1, beta2, eps;
-  T keep;          // 1 - learning rate * weight decay
-  T step_size;     // learning rate / (1 - beta1^step)
-  T root;          // 1 / sqrt(1 - beta2^step)
-  T one_less_beta1, one_less_beta2;   // differences made in double
+  T keep;                            // 1 - learning rate * weight decay
+  T step_size;                       // learning rate / (1 - beta1^step)
+  T root;                            // 1 / sqrt(1 - beta2^step)
+  T one_less_beta1, one_less_beta2;  // differences made in double
 };
 
 template <class T>
@@ -49,12 +49,12 @@ void adamw(const AdamWOptions& options, const AdamWStep& step, const Tensor& par
   const double bias1 = 1 - std::pow(options.beta1, steps);
   const double bias2 = 1 - std::pow(options.beta2, steps);
   dispatch(parameter.dtype, [&]<class T>(T) {
-    update(Update<T>{
-        parameter.as<T>(), gradient.as<T>(), exp_avg.as<T>(), exp_avg_sq.as<T>(), parameter.cols,
-        static_cast<T>(step.scale), static_cast<T>(options.beta1), static_cast<T>(options.beta2),
-        static_cast<T>(options.eps), static_cast<T>(1 - decay),
-        static_cast<T>(step.learning_rate / bias1), static_cast<T>(1 / std::sqrt(bias2)),
-        static_cast<T>(1 - options.beta1), static_cast<T>(1 - options.beta2)});
+    update(Update<T>{parameter.as<T>(), gradient.as<T>(), exp_avg.as<T>(), exp_avg_sq.as<T>(),
+                     parameter.cols, static_cast<T>(step.scale), static_cast<T>(options.beta1),
+                     static_cast<T>(options.beta2), static_cast<T>(options.eps),
+                     static_cast<T>(1 - decay), static_cast<T>(step.learning_rate / bias1),
+                     static_cast<T>(1 / std::sqrt(bias2)), static_cast<T>(1 - options.beta1),
+                     static_cast<T>(1 - options.beta2)});
   });
 }
 

@@ -39,8 +39,7 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
   const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
-  if (place_.shared_parameters == nullptr)
-    master_ = zeroed(arena, MemoryClass::kParameters, shard);
+  if (place_.shared_parameters == nullptr) master_ = zeroed(arena, MemoryClass::kParameters, shard);
   exp_avg_ = zeroed(arena, MemoryClass::kOptimizer, shard);
   exp_avg_sq_ = zeroed(arena, MemoryClass::kOptimizer, shard);
   if (place_.shard_gradients)

@@ -44,14 +44,12 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
   const auto place = mesh::coordinates_of(layout(), world.rank());
   const bool messages = !layout().shared_window;
   if (layout().shard > 1) shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
-  if (layout().shard > 1 && messages)
-    shard_gather_ = group(place.dp, place.shard, "shard/gather");
+  if (layout().shard > 1 && messages) shard_gather_ = group(place.dp, place.shard, "shard/gather");
   if (layout().dp > 1 && messages) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
   const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
                                       dp_reduce_.get()};
   fault::point("start.shape.executor");
-  executor_ =
-      std::make_unique<execute::Executor>(architecture_, layout(), groups, arena_);
+  executor_ = std::make_unique<execute::Executor>(architecture_, layout(), groups, arena_);
 }
 
 ShapeRun::~ShapeRun() = default;

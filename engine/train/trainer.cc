@@ -77,12 +77,14 @@ class Trainer {
     shape_.emplace(input_.plan, span_.index, input_.world);
     fault::point("start.loader");
     const bool by_rank = planted(Bug::kOrderByRank) && input_.world.rank() > 0;
-    loader_.emplace(data_.train,
-                    data::Loader::Options{by_rank ? recipe_.seed + 1 : recipe_.seed,
-                                          shape_->shape().sequence, recipe_.data.packing, true,
-                                          data::source_weights(recipe_.data)});
-    if (from.source) load_state(rank_state(), from);
-    else shape_->initialise(recipe_.seed);
+    loader_.emplace(
+        data_.train,
+        data::Loader::Options{by_rank ? recipe_.seed + 1 : recipe_.seed, shape_->shape().sequence,
+                              recipe_.data.packing, true, data::source_weights(recipe_.data)});
+    if (from.source)
+      load_state(rank_state(), from);
+    else
+      shape_->initialise(recipe_.seed);
     fault::point("start.restore");
     if (!progress_.train_hash.empty()) loader_->restore(progress_.position);
     fault::point("start.restored");
@@ -118,14 +120,14 @@ class Trainer {
       reporter_->warn(
           "the data files have changed since the checkpoint: training goes on with the "
           "index it was trained on");
-    reporter_->event(EventKind::kShapeStarted, {{"shape", shape_->shape().name},
-                                                {"step", progress_.step},
-                                                {"last_step", span_.last_step},
-                                                {"total_steps", total_steps_},
-                                                {"checkpoint",
-                                                 from.source ? from.source->folder() : ""},
-                                                {"documents", data_.train->num_documents()},
-                                                {"cut_documents", num_cut_documents()}});
+    reporter_->event(EventKind::kShapeStarted,
+                     {{"shape", shape_->shape().name},
+                      {"step", progress_.step},
+                      {"last_step", span_.last_step},
+                      {"total_steps", total_steps_},
+                      {"checkpoint", from.source ? from.source->folder() : ""},
+                      {"documents", data_.train->num_documents()},
+                      {"cut_documents", num_cut_documents()}});
   }
 
   void step() {
@@ -279,7 +281,7 @@ class Trainer {
   std::optional<Reporter> reporter_;
   std::optional<Trace> trace_;
   Clock::time_point last_save_;
-  std::int64_t first_step_ = 0;   // finished before this attempt
+  std::int64_t first_step_ = 0;  // finished before this attempt
   std::int64_t saved_step_ = -1;
 };
 

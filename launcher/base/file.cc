@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() { if (value_ >= 0) ::close(value_); }
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return value_; }

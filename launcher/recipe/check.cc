@@ -26,8 +26,9 @@ bool is_safe_name(const std::string& name) {
 
 void check_name(const std::string& path, const std::string& name, Breaches& out) {
   if (is_safe_name(name)) return;
-  out.push_back({{path}, "not fit for a folder; allowed: up to 64 letters, digits, '.', '_', '-', "
-                         "beginning with a letter or digit"});
+  out.push_back({{path},
+                 "not fit for a folder; allowed: up to 64 letters, digits, '.', '_', '-', "
+                 "beginning with a letter or digit"});
 }
 
 std::string shape_path(std::size_t i, std::string_view name) {
@@ -50,10 +51,10 @@ void check_heads(const Model& model, Breaches& out) {
   }
   const std::int64_t head_dim = model.head_dim > 0 ? model.head_dim : model.hidden_size / heads;
   if (head_dim % 2 != 0) {
-    out.push_back({{model.head_dim > 0 ? "model.head_dim" : "model.num_attention_heads",
-                    "model.hidden_size", "model.head_dim"},
-                   fmt::format("the size of a head is {}; rotary positions need an even one",
-                               head_dim)});
+    out.push_back(
+        {{model.head_dim > 0 ? "model.head_dim" : "model.num_attention_heads", "model.hidden_size",
+          "model.head_dim"},
+         fmt::format("the size of a head is {}; rotary positions need an even one", head_dim)});
   }
 }
 
@@ -71,7 +72,8 @@ void check_vocabulary(const Recipe& recipe, Breaches& out) {
   if (model.vocab_size == 0 || model.vocab_size >= kByteTokens) return;
   out.push_back({{"model.vocab_size", "data.tokenizer"},
                  fmt::format("{} is too small: the byte tokenizer has {} tokens; 0 takes what is "
-                             "needed", model.vocab_size, kByteTokens)});
+                             "needed",
+                             model.vocab_size, kByteTokens)});
 }
 
 void check_data(const Recipe& recipe, Breaches& out) {
@@ -119,10 +121,10 @@ void check_size(const Shape& shape, std::size_t i, Breaches& out) {
   const auto steps = static_cast<double>(steps_of(shape));
   const double tokens = steps * static_cast<double>(shape.global_batch_tokens);
   if (steps <= kMostSteps && tokens <= kMostTokens) return;
-  out.push_back({{shape_path(i, shape.steps > 0 ? "steps" : "tokens"),
-                  shape_path(i, "global_batch_tokens")},
-                 fmt::format("{:.3g} steps with {:.3g} tokens in all; at most {:.0e} and {:.0e}",
-                             steps, tokens, kMostSteps, kMostTokens)});
+  out.push_back(
+      {{shape_path(i, shape.steps > 0 ? "steps" : "tokens"), shape_path(i, "global_batch_tokens")},
+       fmt::format("{:.3g} steps with {:.3g} tokens in all; at most {:.0e} and {:.0e}", steps,
+                   tokens, kMostSteps, kMostTokens)});
 }
 
 void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
@@ -132,21 +134,20 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
   const int ranks = recipe.cluster.ranks_per_node;
   const std::int64_t product = std::int64_t{parallel.dp} * parallel.shard;
   if (ranks > 0 && product > 0 && product != ranks) {
-    out.push_back({{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
-                   fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product,
-                               ranks)});
+    out.push_back(
+        {{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
+         fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product, ranks)});
   }
   if (parallel.prefetch && (parallel.zero == 1 || parallel.zero == 2)) {
-    out.push_back({{prefix + "prefetch", prefix + "zero"},
-                   fmt::format("has no effect with zero: {}, which gathers nothing",
-                               parallel.zero)});
+    out.push_back(
+        {{prefix + "prefetch", prefix + "zero"},
+         fmt::format("has no effect with zero: {}, which gathers nothing", parallel.zero)});
   }
   const std::int64_t rows = shape.sequence > 0 ? shape.global_batch_tokens / shape.sequence : 0;
   if (rows > 0 && parallel.micro_batch > rows) {
-    out.push_back({{prefix + "micro_batch", shape_path(i, "global_batch_tokens"),
-                    shape_path(i, "sequence")},
-                   fmt::format("{} rows, but a step of shapes.{} has {}", parallel.micro_batch, i,
-                               rows)});
+    out.push_back(
+        {{prefix + "micro_batch", shape_path(i, "global_batch_tokens"), shape_path(i, "sequence")},
+         fmt::format("{} rows, but a step of shapes.{} has {}", parallel.micro_batch, i, rows)});
   }
 }
 

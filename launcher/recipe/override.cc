@@ -41,9 +41,9 @@ Node* find_target(Node& root, std::string path, const Place& place,
     path.erase(0, dot + 1);
     Node* next = step_into(*node, name, place);
     if (next == nullptr) {
-      violations.push_back(
-          {place, "", fmt::format("there is no entry '{}': the list has {}, counted from 0",
-                                  shown(name), node->children.size())});
+      violations.push_back({place, "",
+                            fmt::format("there is no entry '{}': the list has {}, counted from 0",
+                                        shown(name), node->children.size())});
       return nullptr;
     }
     node = next;

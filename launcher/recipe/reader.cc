@@ -84,9 +84,8 @@ Result<NamedText> find_model_file(const std::string& folder, const std::string& 
     PTRAIN_TRY(std::string text, read_file(path, kMostYamlBytes));
     return NamedText{path, std::move(text)};
   }
-  return fail(ExitCode::kUsage,
-              fmt::format("there is no such file as {}{}", shown(beside),
-                          models.empty() ? "" : " or " + shown(shipped)));
+  return fail(ExitCode::kUsage, fmt::format("there is no such file as {}{}", shown(beside),
+                                            models.empty() ? "" : " or " + shown(shipped)));
 }
 
 }  // namespace
@@ -122,14 +121,12 @@ Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::stri
   return changed;
 }
 
-Result<LoadedRecipe> read_recipe(const std::string& path,
-                                 const std::vector<std::string>& overrides,
+Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std::string>& overrides,
                                  const std::string& folder) {
   LoadedRecipe loaded;
   PTRAIN_TRY(loaded.text, read_file(path, kMostYamlBytes));
-  loaded.folder = folder.empty()
-                      ? std::filesystem::path(absolute_path(path)).parent_path().string()
-                      : absolute_path(folder);
+  loaded.folder = folder.empty() ? std::filesystem::path(absolute_path(path)).parent_path().string()
+                                 : absolute_path(folder);
   const FindModel find_model = [&](const std::string& file) {
     return find_model_file(loaded.folder, file);
   };

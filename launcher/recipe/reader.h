@@ -11,10 +11,10 @@
 namespace ptrain::recipe {
 
 struct LoadedRecipe {
-  Recipe recipe;        // resolved: every field has a value
-  std::string folder;   // absolute; what relative paths in the recipe start from
-  std::string text;     // of the file, as given
-  std::string hash;     // of text and overrides
+  Recipe recipe;       // resolved: every field has a value
+  std::string folder;  // absolute; what relative paths in the recipe start from
+  std::string text;    // of the file, as given
+  std::string hash;    // of text and overrides
 };
 
 struct NamedText {
@@ -29,8 +29,7 @@ using FindModel = std::function<Result<NamedText>(const std::string& file)>;
 // beside the recipe, then in configs/models of this installation. Errors (kUsage) list everything
 // that is wrong with the recipe at once. `folder`: where the recipe first lay, when this file is a
 // run's copy of it.
-Result<LoadedRecipe> read_recipe(const std::string& path,
-                                 const std::vector<std::string>& overrides,
+Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std::string>& overrides,
                                  const std::string& folder = "");
 
 // The same from a text, without touching a file; `file` is its name in errors.

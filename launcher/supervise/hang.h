@@ -14,8 +14,8 @@ struct RankState {
   std::string collective;  // "NAME#SEQUENCE"
   double heard_at = 0;     // any message
   std::int64_t resident_bytes = 0;
-  bool ready = false;      // said hello
-  bool gone = false;       // its connection is closed
+  bool ready = false;  // said hello
+  bool gone = false;   // its connection is closed
   bool said_goodbye = false;
 };
 

@@ -101,7 +101,7 @@ void run(const Sizes& sizes) {
   const auto num_tokens = static_cast<double>(batch.num_tokens());
   std::vector<double> seconds;
   double loss = 0;
-  for (std::int64_t step = 1; step <= sizes.steps + 2; ++step) {   // two to warm up
+  for (std::int64_t step = 1; step <= sizes.steps + 2; ++step) {  // two to warm up
     const double begin = cpu_seconds();
     model.restart_gradients();
     loss = model.step(batch).loss / num_tokens;

@@ -33,8 +33,8 @@ void try_text(std::string_view input) {
   constexpr std::string_view kRule = "\n=====\n";
   const std::size_t cut = input.find(kRule);
   const std::string text(input.substr(0, cut));
-  const auto overrides = lines_of(
-      cut == std::string_view::npos ? std::string_view() : input.substr(cut + kRule.size()));
+  const auto overrides = lines_of(cut == std::string_view::npos ? std::string_view()
+                                                                : input.substr(cut + kRule.size()));
   const auto find_model = [&](const std::string& file) -> Result<recipe::NamedText> {
     if (file != "self") return fail(ExitCode::kUsage, "there is no such file");
     return recipe::NamedText{file, text};

@@ -24,10 +24,17 @@ std::string damaged(std::string text, std::mt19937_64& random) {
     const std::size_t at = random() % text.size();
     const std::size_t length = random() % std::min<std::size_t>(16, text.size() - at);
     switch (random() % 4) {
-      case 0: text[at] = static_cast<char>(random()); break;
-      case 1: text.erase(at, length); break;
-      case 2: text.insert(at, text.substr(random() % text.size(), length)); break;
-      default: text.resize(at);
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      case 2:
+        text.insert(at, text.substr(random() % text.size(), length));
+        break;
+      default:
+        text.resize(at);
     }
   }
   return text;

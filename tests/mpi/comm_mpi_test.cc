@@ -54,7 +54,7 @@ void time(Communicator& world, const char* what, F call) {
 }
 
 void bench(Communicator& world) {
-  constexpr std::int64_t kCount = 1 << 20;   // 4 MiB of float
+  constexpr std::int64_t kCount = 1 << 20;  // 4 MiB of float
   std::vector<float> values(kCount, 1.0F);
   auto* buffer = reinterpret_cast<std::byte*>(values.data());
   std::vector<std::int64_t> offsets, counts;
@@ -95,7 +95,7 @@ void battery(Communicator& world) {
 }
 
 void late(Communicator& world) {
-  const auto outer = world.split(0, -world.rank(), "outer");   // its rank 1 is not the world's
+  const auto outer = world.split(0, -world.rank(), "outer");  // its rank 1 is not the world's
   if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(30));
   outer->barrier();
 }

@@ -26,10 +26,13 @@ std::vector<double> counting(std::int64_t begin, std::int64_t end) {
 }
 
 std::int64_t cut(std::int64_t count, int part, int parts) {
-  return part == parts ? count : count * part * part / (parts * parts);   // unequal, inside rows
+  return part == parts ? count : count * part * part / (parts * parts);  // unequal, inside rows
 }
 
-struct Shard { std::vector<double> doubles; std::vector<float> floats; };
+struct Shard {
+  std::vector<double> doubles;
+  std::vector<float> floats;
+};
 
 checkpoint::TensorItem item(const std::string& key, DType dtype,
                             const std::vector<std::int64_t>& shape, int rank, int ranks,
@@ -55,8 +58,11 @@ void write(const std::string& folder, comm::Communicator& world) {
       item("model.large", DType::kFloat32, {300, 301}, rank, ranks, shards[2]),
       item("optim.state.layers.0.weight.exp_avg", DType::kFloat32, {17, 6}, rank, ranks, shards[3]),
       item("optim.state.layers.0.weight.step", DType::kFloat32, {}, rank, ranks, shards[4])};
-  items.values = {{"train.step", 7}, {"train.tokens", 5000000000}, {"train.rate", 0.1},
-                  {"train.flag", true}, {"train.name", "déjà vu"},
+  items.values = {{"train.step", 7},
+                  {"train.tokens", 5000000000},
+                  {"train.rate", 0.1},
+                  {"train.flag", true},
+                  {"train.name", "déjà vu"},
                   {"data.list", {1, 2.5, "x", {true, nullptr}}},
                   {"optim.param_groups.layers.0.weight.betas", {0.9, 0.95}}};
   checkpoint::save(folder, items, world);
@@ -74,10 +80,12 @@ json read(const std::string& folder, comm::Communicator& world) {
     if (entry.dtype == "int32") continue;
     const auto size = static_cast<std::size_t>(end - begin);
     const bool whole = entry.dtype == "int64";
-    if (whole) integers[key].resize(size);
-    else floats[key].resize(size);
-    void* data = whole ? static_cast<void*>(integers[key].data())
-                       : static_cast<void*>(floats[key].data());
+    if (whole)
+      integers[key].resize(size);
+    else
+      floats[key].resize(size);
+    void* data =
+        whole ? static_cast<void*>(integers[key].data()) : static_cast<void*>(floats[key].data());
     const DType dtype = whole ? DType::kInt64 : DType::kFloat64;
     items.tensors.push_back({key, dtype, entry.shape, begin, end, data});
   }
@@ -98,8 +106,10 @@ json on_ranks(const std::string& mode, const std::string& folder, int ranks) {
   for (std::size_t r = 0; r < worlds.size(); ++r)
     threads.emplace_back([&, r] {
       try {
-        if (mode == "write") write(folder, *worlds[r]);
-        else results[r] = read(folder, *worlds[r]);
+        if (mode == "write")
+          write(folder, *worlds[r]);
+        else
+          results[r] = read(folder, *worlds[r]);
       } catch (...) {
         errors[r] = std::current_exception();
       }

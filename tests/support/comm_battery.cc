@@ -1,13 +1,13 @@
 #include "tests/support/comm_battery.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "engine/comm/window.h"
 
@@ -18,15 +18,21 @@ using comm::Communicator;
 using comm::ReduceOp;
 using Longs = std::vector<std::int64_t>;
 
-template <class T> constexpr DType kDType = DType::kFloat32;
-template <> constexpr DType kDType<double> = DType::kFloat64;
-template <> constexpr DType kDType<std::int32_t> = DType::kInt32;
-template <> constexpr DType kDType<std::int64_t> = DType::kInt64;
+template <class T>
+constexpr DType kDType = DType::kFloat32;
+template <>
+constexpr DType kDType<double> = DType::kFloat64;
+template <>
+constexpr DType kDType<std::int32_t> = DType::kInt32;
+template <>
+constexpr DType kDType<std::int64_t> = DType::kInt64;
 
 std::size_t z(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 template <class T>
-std::byte* bytes(std::vector<T>& values) { return reinterpret_cast<std::byte*>(values.data()); }
+std::byte* bytes(std::vector<T>& values) {
+  return reinterpret_cast<std::byte*>(values.data());
+}
 
 template <class T>
 std::span<std::byte> span_of(std::vector<T>& values) {
@@ -89,17 +95,16 @@ void all_gather_of(Communicator& world) {
   for (std::int64_t i = 0; i < runs.counts[me]; ++i)
     buffer[z(runs.offsets[me] + i)] = value<T>(world.rank(), i);
   world.all_gather_v(bytes(buffer), kDType<T>, runs.offsets, runs.counts)->wait();
-  std::vector<T> want(buffer.size(), T{7});   // gaps are left alone
+  std::vector<T> want(buffer.size(), T{7});  // gaps are left alone
   for (int rank = 0; rank < world.size(); ++rank)
     for (std::int64_t i = 0; i < runs.counts[z(rank)]; ++i)
       want[z(runs.offsets[z(rank)] + i)] = value<T>(rank, i);
-  for (std::int64_t i = 0; i < runs.total; ++i)
-    expect("gathered", i, buffer[z(i)], want[z(i)]);
+  for (std::int64_t i = 0; i < runs.total; ++i) expect("gathered", i, buffer[z(i)], want[z(i)]);
 }
 
 template <class T>
 void reduce_scatter_of(Communicator& world) {
-  const Ragged runs = ragged(world.size(), 2100);   // more than one block of sums
+  const Ragged runs = ragged(world.size(), 2100);  // more than one block of sums
   std::vector<T> buffer = filled<T>(world.rank(), runs.total);
   world.reduce_scatter_v(bytes(buffer), kDType<T>, runs.offsets, runs.counts)->wait();
   const std::int64_t begin = runs.offsets[z(world.rank())];
@@ -109,7 +114,7 @@ void reduce_scatter_of(Communicator& world) {
 
 template <class T>
 void all_reduce_of(Communicator& world) {
-  for (const std::int64_t count : {0, 1, 3, 20000}) {   // both ways of doing it
+  for (const std::int64_t count : {0, 1, 3, 20000}) {  // both ways of doing it
     std::vector<T> sums = filled<T>(world.rank(), count);
     std::vector<T> most = sums;
     world.all_reduce(bytes(sums), kDType<T>, count, ReduceOp::kSum)->wait();
@@ -126,7 +131,12 @@ void all_reduce_of(Communicator& world) {
 
 template <void (*F)(Communicator&), void (*G)(Communicator&), void (*H)(Communicator&),
           void (*I)(Communicator&)>
-void all_of(Communicator& world) { F(world); G(world); H(world); I(world); }
+void all_of(Communicator& world) {
+  F(world);
+  G(world);
+  H(world);
+  I(world);
+}
 
 // Rank r sends 10 r + s elements to rank s.
 void all_to_all(Communicator& world) {
@@ -142,8 +152,10 @@ void all_to_all(Communicator& world) {
   }
   const std::vector<std::int64_t> input(z(in), world.rank());
   std::vector<std::int64_t> output(z(out), -1);
-  world.all_to_all_v(reinterpret_cast<const std::byte*>(input.data()), in_offsets, in_counts,
-                     bytes(output), out_offsets, out_counts, DType::kInt64)->wait();
+  world
+      .all_to_all_v(reinterpret_cast<const std::byte*>(input.data()), in_offsets, in_counts,
+                    bytes(output), out_offsets, out_counts, DType::kInt64)
+      ->wait();
   for (int peer = 0; peer < world.size(); ++peer)
     for (std::int64_t i = 0; i < out_counts[z(peer)]; ++i)
       expect("from a peer", i, output[z(out_offsets[z(peer)] + i)], std::int64_t{peer});
@@ -231,7 +243,7 @@ void split(Communicator& world) {
 
 void window(Communicator& world) {
   constexpr std::int64_t kCount = 3000;
-  const std::int64_t extra = 8 * world.rank();   // segments differ in size
+  const std::int64_t extra = 8 * world.rank();  // segments differ in size
   const auto shared = world.make_window(16 + 8 * kCount + extra, 2);
   require(shared != nullptr, "one node has a window");
   for (int rank = 0; rank + 1 < world.size(); ++rank)
@@ -250,7 +262,7 @@ void window(Communicator& world) {
     comm::reduce_from_window(*shared, all, {DType::kFloat64, 16, kCount}, bytes(sums));
     for (std::int64_t i = 0; i < kCount; ++i)
       expect("window sum", i, sums[z(i)], sum_by_hand<double>(world.size(), i));
-    shared->publish(1, step);   // has read
+    shared->publish(1, step);  // has read
     shared->wait(1, step);
     for (std::int64_t i = 0; i < kCount; ++i) mine[i] = -1;
   }

@@ -17,7 +17,8 @@ class FixtureReader {
     const std::string path = std::string(root == nullptr ? "." : root) + "/tests/fixtures/" + name;
     file_.open(path, std::ios::binary);
     if (!file_)
-      throw std::runtime_error("cannot read " + path + ": run in the source folder or set "
+      throw std::runtime_error("cannot read " + path +
+                               ": run in the source folder or set "
                                "PTRAIN_SOURCE_DIR");
   }
   std::int64_t integer() { return values<std::int64_t>(1)[0]; }

@@ -14,7 +14,9 @@ namespace ptrain::test {
 template <class T>
 struct Matrix {
   Matrix(std::int64_t num_rows, std::int64_t num_cols, std::int64_t gap = 0)
-      : rows(num_rows), cols(num_cols), stride(num_cols + gap),
+      : rows(num_rows),
+        cols(num_cols),
+        stride(num_cols + gap),
         values(static_cast<std::size_t>(rows * stride), T{777}) {}
 
   static Matrix random(std::int64_t rows, std::int64_t cols, unsigned seed, std::int64_t gap = 0) {

@@ -1,12 +1,12 @@
 #include "tests/support/ranks.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace ptrain::tests {
 namespace {
@@ -42,7 +42,7 @@ void run_ranks(int size, const std::function<void(comm::Communicator&)>& body) {
   };
   std::vector<std::jthread> threads;
   for (const auto& communicator : ranks) threads.emplace_back(play, std::ref(*communicator));
-  threads.clear();   // joins
+  threads.clear();  // joins
   failure.rethrow();
 }
 

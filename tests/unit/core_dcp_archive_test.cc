@@ -1,9 +1,8 @@
-#include "core/dcp/archive.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "core/dcp/archive.h"
 #include "core/dcp/item.h"
 
 namespace ptrain::dcp {
@@ -13,7 +12,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-TEST(Crc32, KnownValues) {   // zlib.crc32
+TEST(Crc32, KnownValues) {  // zlib.crc32
   EXPECT_EQ(crc32(bytes_of("123456789")), 0xcbf43926u);
   std::string text;
   for (int i = 0; i < 768; ++i) text.push_back(static_cast<char>(i));
@@ -52,7 +51,7 @@ TEST(Archive, TruncationAndDamageAreRefused) {
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(records_of(std::span(whole).first(size))) << size;
   std::vector<std::byte> bad = whole;
-  bad[bad.size() - 6] = std::byte{0xff};   // the directory's offset
+  bad[bad.size() - 6] = std::byte{0xff};  // the directory's offset
   EXPECT_FALSE(records_of(bad));
 }
 

@@ -1,7 +1,7 @@
-#include "core/dcp/boxes.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "core/dcp/boxes.h"
 
 namespace ptrain::dcp {
 namespace {
@@ -50,7 +50,7 @@ RC_GTEST_PROP(Boxes, CoverTheRunOnceInOrder, ()) {
   for (const Box& box : boxes_of_run(shape, begin, end, limit)) {
     const std::int64_t count = volume(box.sizes);
     if (limit > 0) RC_ASSERT(count <= limit);
-    for (std::int64_t i = 0; i < count; ++i) {   // the i-th element of the box
+    for (std::int64_t i = 0; i < count; ++i) {  // the i-th element of the box
       std::int64_t flat = 0;
       std::int64_t rest = i;
       for (std::size_t d = shape.size(); d-- > 0;) {

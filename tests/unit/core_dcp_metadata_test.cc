@@ -1,19 +1,19 @@
-#include "core/dcp/metadata.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "core/dcp/metadata.h"
 #include "core/dcp/pickle_writer.h"
 
 namespace ptrain::dcp {
 namespace {
 
 std::string fixture(const std::string& name) {
-  std::ifstream file(std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/dcp/" + name +
-                     "/.metadata", std::ios::binary);
+  std::ifstream file(
+      std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/dcp/" + name + "/.metadata",
+      std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -23,15 +23,15 @@ Result<Metadata> read(const std::string& text) {
   return read_metadata(std::as_bytes(std::span(text)));
 }
 
-TEST(Metadata, OfFourRanks) {   // written by PyTorch 2.11: see make.py
+TEST(Metadata, OfFourRanks) {  // written by PyTorch 2.11: see make.py
   const Metadata metadata = read(fixture("sharded_4")).value();
   const TensorEntry& rows = metadata.tensors.at("model.rows");
   EXPECT_EQ(rows.dtype, "float32");
   EXPECT_EQ(rows.shape, (Sizes{17, 6}));
-  ASSERT_EQ(rows.chunks.size(), 4u);   // torch.chunk: 5, 5, 5, 2
+  ASSERT_EQ(rows.chunks.size(), 4u);  // torch.chunk: 5, 5, 5, 2
   EXPECT_EQ(rows.chunks[3].box, (Box{{15, 0}, {2, 6}}));
   EXPECT_EQ(rows.chunks[3].location.file, "__3_0.distcp");
-  EXPECT_EQ(metadata.tensors.at("model.few").chunks.size(), 3u);   // the fourth is empty
+  EXPECT_EQ(metadata.tensors.at("model.few").chunks.size(), 3u);  // the fourth is empty
   EXPECT_TRUE(metadata.values.contains("train.step"));
 }
 

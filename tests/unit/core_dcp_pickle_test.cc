@@ -1,10 +1,9 @@
-#include "core/dcp/pickle.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "core/dcp/item.h"
+#include "core/dcp/pickle.h"
 
 namespace ptrain::dcp {
 namespace {
@@ -41,7 +40,9 @@ constexpr const char* kProtocol5 =
 TEST(Pickle, ReadsWhatPythonWrites) {
   const json expected = {
       {"a", {1, -2, 300, 70000, 2147483648, -2147483648, -1099511627776, 18446744073709551615u}},
-      {"b", {true, false, nullptr}}, {"c", 0.1}, {"d", "é"}};
+      {"b", {true, false, nullptr}},
+      {"c", 0.1},
+      {"d", "é"}};
   for (const char* hex : {kProtocol2, kProtocol5}) {
     const auto value = read_value(bytes_of(from_hex(hex)));
     ASSERT_TRUE(value) << value.error().message;
@@ -51,14 +52,15 @@ TEST(Pickle, ReadsWhatPythonWrites) {
 
 TEST(Pickle, WritesPlainValuesThatReadBack) {
   const json value = {{"list", {1, -1, 255, 256, 5000000000, "text", "text", 2.5, {true, nullptr}}},
-                      {"empty", json::array()}, {"unsigned", 18446744073709551615u}};
+                      {"empty", json::array()},
+                      {"unsigned", 18446744073709551615u}};
   EXPECT_EQ(read_value(write_value(value)).value(), value);
 }
 
 // pickle.dumps of an object whose __reduce__ says os.system('echo hi').
 TEST(Pickle, RunsNothing) {
-  const std::string hostile = from_hex(
-      "800263706f7369780a73797374656d0a710058070000006563686f20686971018571025271032e");
+  const std::string hostile =
+      from_hex("800263706f7369780a73797374656d0a710058070000006563686f20686971018571025271032e");
   const auto tree = read_pickle(bytes_of(hostile));
   ASSERT_TRUE(tree);
   EXPECT_TRUE(tree->is_global(tree->at(tree->root).items[0], "posix", "system"));
@@ -76,7 +78,10 @@ TEST(Pickle, RefusesDeepNesting) {
 }
 
 TEST(Pickle, RefusesHugeSizesWithoutAllocating) {
-  EXPECT_NE(refusal(from_hex("8004" "8dffffffffffffff7f" "2e")).find("bytes are missing"),
+  EXPECT_NE(refusal(from_hex("8004"
+                             "8dffffffffffffff7f"
+                             "2e"))
+                .find("bytes are missing"),
             std::string::npos);
   EXPECT_NE(refusal(from_hex("80024e72ffffffff2e")).find("out of range"), std::string::npos);
 }
@@ -102,7 +107,12 @@ TEST(Pickle, EveryTruncationIsRefused) {
 // A list of two of the same list, forty times over: small to read, endless to copy.
 TEST(Pickle, CopiesOfSharedValuesAreBounded) {
   std::string bomb = "]";
-  for (int i = 0; i < 40; ++i) bomb += "q\1" "0]h\1" "ah\1" "a";
+  for (int i = 0; i < 40; ++i)
+    bomb +=
+        "q\1"
+        "0]h\1"
+        "ah\1"
+        "a";
   bomb += ".";
   EXPECT_EQ(refusal(bomb), "accepted");
   EXPECT_EQ(read_value(bytes_of(bomb)).error().message,

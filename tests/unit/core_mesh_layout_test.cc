@@ -1,6 +1,6 @@
-#include "core/mesh/layout.h"
-
 #include <gtest/gtest.h>
+
+#include "core/mesh/layout.h"
 
 namespace ptrain::mesh {
 namespace {

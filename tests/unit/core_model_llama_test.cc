@@ -88,9 +88,8 @@ TEST(Llama, BlockOrderKeepsFusedMatricesTogether) {
                        prefix + "input_layernorm.weight", prefix + "self_attn.q_proj.weight",
                        prefix + "self_attn.k_proj.weight", prefix + "self_attn.v_proj.weight",
                        prefix + "self_attn.o_proj.weight",
-                       prefix + "post_attention_layernorm.weight",
-                       prefix + "mlp.gate_proj.weight", prefix + "mlp.up_proj.weight",
-                       prefix + "mlp.down_proj.weight"}));
+                       prefix + "post_attention_layernorm.weight", prefix + "mlp.gate_proj.weight",
+                       prefix + "mlp.up_proj.weight", prefix + "mlp.down_proj.weight"}));
 }
 
 TEST(Llama, LayersGroupsAndTying) {
@@ -125,8 +124,8 @@ TEST(Llama, StashByHand) {
 TEST(Llama, InitialValuesAndDecay) {
   const Architecture a = *llama(free_head(), DType::kFloat32);
   for (const ParameterSpec& p : a.parameters) {
-    const bool residual = p.name.find("o_proj") != std::string::npos ||
-                          p.name.find("down_proj") != std::string::npos;
+    const bool residual =
+        p.name.find("o_proj") != std::string::npos || p.name.find("down_proj") != std::string::npos;
     const bool norm = p.name.find("norm") != std::string::npos;
     const Init expected = norm ? Init::kOnes : residual ? Init::kResidualNormal : Init::kNormal;
     EXPECT_EQ(p.init, expected) << p.name;
@@ -186,7 +185,10 @@ TEST(Llama, BadSizesNameTheField) {
             "model.head_dim is 1152921504606846976");
   EXPECT_EQ(with([](auto& c) { c.num_key_value_heads = 4; }),
             "model.num_attention_heads 6 is not a multiple of model.num_key_value_heads 4");
-  EXPECT_EQ(with([](auto& c) { c.head_dim = 0; c.hidden_size = 20; }),
+  EXPECT_EQ(with([](auto& c) {
+              c.head_dim = 0;
+              c.hidden_size = 20;
+            }),
             "model.hidden_size 20 is not a multiple of model.num_attention_heads 6");
 }
 

@@ -1,11 +1,10 @@
-#include "core/program/compile.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "core/program/compile.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {
@@ -44,8 +43,8 @@ int count(const Program& program, Kind kind) {
 TEST(Compile, GoldenPrograms) {
   EXPECT_EQ(compiled(small_llama(1), {.shard = 2, .zero = 3, .num_micro_batches = 2}),
             golden("zero3_shard2.txt"));
-  EXPECT_EQ(compiled(small_llama(1), {.dp = 2, .num_micro_batches = 2,
-                                      .recompute = recipe::Recompute::kFull}),
+  EXPECT_EQ(compiled(small_llama(1),
+                     {.dp = 2, .num_micro_batches = 2, .recompute = recipe::Recompute::kFull}),
             golden("dp2_recompute.txt"));
   EXPECT_EQ(compiled(small_llama(1, true), {.dp = 2, .shard = 2, .num_micro_batches = 2}),
             golden("zero1_dp2_shard2_tied.txt"));

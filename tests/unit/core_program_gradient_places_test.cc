@@ -28,9 +28,9 @@ TEST(GradientPlaces, ShardedGradientsTakeTurns) {
   EXPECT_EQ(places.elements, 528 + 496);
 }
 
-// The next micro-batch's head meets the embedding that is still being reduced: a ring of five, which
-// two places cannot serve. By hand, the largest first: the head at 0, the embedding behind it, block 1
-// at 0, block 2 behind block 1, and block 3 behind both that and the head.
+// The next micro-batch's head meets the embedding that is still being reduced: a ring of five,
+// which two places cannot serve. By hand, the largest first: the head at 0, the embedding behind
+// it, block 1 at 0, block 2 behind block 1, and block 3 behind both that and the head.
 TEST(GradientPlaces, TheEmbeddingMeetsTheNextHead) {
   const GradientPlaces places = places_of(3, {.shard = 2, .zero = 3, .num_micro_batches = 8});
   EXPECT_EQ(places.offsets, (std::vector<std::int64_t>{528, 0, 496, 992, 0}));

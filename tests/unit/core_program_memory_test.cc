@@ -1,8 +1,7 @@
-#include "core/program/memory.h"
-
 #include <gtest/gtest.h>
 
 #include "core/program/compile.h"
+#include "core/program/memory.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {

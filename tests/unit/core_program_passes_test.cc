@@ -1,7 +1,6 @@
-#include "core/program/passes/passes.h"
-
 #include <gtest/gtest.h>
 
+#include "core/program/passes/passes.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {

@@ -83,9 +83,9 @@ TEST(ProgramText, RefusedLines) {
   EXPECT_EQ(error_of("0 compute FORWARD l5-2"), "unreadable 'l5-2' in '0 compute FORWARD l5-2'");
   EXPECT_EQ(error_of("0 compute FORWARD m-1"), "unreadable 'm-1' in '0 compute FORWARD m-1'");
   EXPECT_EQ(error_of("0 compute FORWARD <"), "no list of ids after '<' in '0 compute FORWARD <'");
-  for (const char* line : {"0 compute FORWARD m1 l2", "0 compute FORWARD l1 l1",
-                           "00 compute FORWARD", "0 compute FORWARD m01",
-                           "0 compute FORWARD < 1 "}) {
+  for (const char* line :
+       {"0 compute FORWARD m1 l2", "0 compute FORWARD l1 l1", "00 compute FORWARD",
+        "0 compute FORWARD m01", "0 compute FORWARD < 1 "}) {
     EXPECT_EQ(error_of(line),
               "fields out of order, repeated or oddly spaced in '" + std::string(line) + "'");
   }

@@ -1,5 +1,3 @@
-#include "core/program/validate.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,6 +6,7 @@
 #include <functional>
 
 #include "core/program/compile.h"
+#include "core/program/validate.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {
@@ -92,8 +91,12 @@ TEST(Validate, CompiledWorldsAreLegal) {
     const auto architecture = small_llama(3, tied);
     for (int zero : {1, 2, 3}) {
       for (int prefetch : {0, 1, 5}) {
-        const Layout layout{.dp = 2, .shard = 3, .zero = zero, .num_micro_batches = 3,
-                            .recompute = recipe::Recompute::kFull, .prefetch = prefetch};
+        const Layout layout{.dp = 2,
+                            .shard = 3,
+                            .zero = zero,
+                            .num_micro_batches = 3,
+                            .recompute = recipe::Recompute::kFull,
+                            .prefetch = prefetch};
         for (Queues queues : {Queues::kByLane, Queues::kOne}) {
           const World world = world_of(architecture, layout);
           EXPECT_EQ(message(validate(world, architecture, layout, queues)), "");
@@ -150,7 +153,10 @@ TEST(Validate, GradientViolations) {
             "rank 0, 12 reduce REDUCE_GRAD g2 < 10: g2 has 0 of 2 gradients");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 11); }),
             "rank 0, 16 reduce GRAD_NORM < 13 14 15: g2 is reduced 0 of 1 times");
-  EXPECT_EQ(broken(kReplicas, [](Program& p) { at(p, 17).after = {11, 14, 15}; }),
+  EXPECT_EQ(broken(kReplicas,
+                   [](Program& p) {
+                     at(p, 17).after = {11, 14, 15};
+                   }),
             "rank 0, 17 reduce GRAD_NORM < 11 14 15: nobody waited for 16");
   EXPECT_EQ(broken(kZero3, [](Program& p) { drop(p, 8); }),
             "rank 0, 19 compute BACKWARD s0 l2 m1 accumulate=0 < 11: accumulate is not 1");
@@ -161,8 +167,7 @@ TEST(Validate, GradientViolations) {
 TEST(Validate, UpdateViolations) {
   EXPECT_EQ(broken(kReplicas, [](Program& p) { at(p, 18).after.clear(); }),
             "rank 0, 18 compute OPTIMIZER g0: does not wait for GRAD_NORM");
-  EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 20); }),
-            "rank 0, end: g2 is never updated");
+  EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 20); }), "rank 0, end: g2 is never updated");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { duplicate(p, 18); }),
             "rank 0, 19 compute OPTIMIZER g0 < 17: g0 is updated already");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { duplicate(p, 17); }),
@@ -237,8 +242,8 @@ Layout any_layout() {
 
 enum class Change { kDrop, kDuplicate, kSwap };
 
-// Swaps that change no number a rank makes: of lanes that do not wait for each other, of updates, of
-// a gather with another group's, of one micro-batch's end with the next one's start, and of a
+// Swaps that change no number a rank makes: of lanes that do not wait for each other, of updates,
+// of a gather with another group's, of one micro-batch's end with the next one's start, and of a
 // backward with the recomputation of the layer below.
 bool harmless_swap(const Action& first, const Action& second) {
   if (first.lane != second.lane) return true;

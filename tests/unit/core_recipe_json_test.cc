@@ -1,5 +1,3 @@
-#include "core/recipe/json.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/recipe/field.h"
+#include "core/recipe/json.h"
 
 namespace ptrain::recipe {
 namespace {
@@ -17,7 +16,8 @@ Value any_value(const Field& field) {
     return std::min(std::max(value, field.range.least), field.range.most);
   };
   switch (field.type) {
-    case FieldType::kBoolean: return *rc::gen::arbitrary<bool>();
+    case FieldType::kBoolean:
+      return *rc::gen::arbitrary<bool>();
     case FieldType::kInteger: {
       const auto least = static_cast<std::int64_t>(field.range.least);
       const auto most = field.range.most > 1e18 ? std::numeric_limits<std::int64_t>::max() - 1
@@ -28,7 +28,8 @@ Value any_value(const Field& field) {
       const double share = *rc::gen::inRange<int>(1, 1 << 30) / static_cast<double>(1 << 30);
       return clamp(field.range.least + share * (field.range.most - field.range.least));
     }
-    case FieldType::kChoice: return *rc::gen::elementOf(field.choices);
+    case FieldType::kChoice:
+      return *rc::gen::elementOf(field.choices);
     case FieldType::kText:
       return *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::inRange(' ', '\x7F')));
   }

@@ -1,6 +1,6 @@
-#include "core/recipe/node.h"
-
 #include <gtest/gtest.h>
+
+#include "core/recipe/node.h"
 
 namespace ptrain::recipe {
 namespace {

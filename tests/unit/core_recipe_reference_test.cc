@@ -1,5 +1,3 @@
-#include "core/recipe/reference.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "core/recipe/field.h"
+#include "core/recipe/reference.h"
 
 namespace ptrain::recipe {
 namespace {

@@ -1,6 +1,6 @@
-#include "core/recipe/scalar.h"
-
 #include <gtest/gtest.h>
+
+#include "core/recipe/scalar.h"
 
 namespace ptrain::recipe {
 namespace {
@@ -29,9 +29,9 @@ TEST(Scalar, ReadsNumbers) {
 }
 
 TEST(Scalar, RefusesWhatIsNoPlainNumber) {
-  for (const std::string text : {"", "-", ".", "e3", "1e", "1e+", "1.2.3", "1 2", "--1", "+-1",
-                                 "1-", "0x1p3", "1d3", "1f", "\xC2\xBD", "NaN", "-inf", "1e400",
-                                 "-1"}) {
+  for (const std::string text :
+       {"", "-", ".", "e3", "1e", "1e+", "1.2.3", "1 2", "--1", "+-1", "1-", "0x1p3", "1d3", "1f",
+        "\xC2\xBD", "NaN", "-inf", "1e400", "-1"}) {
     EXPECT_FALSE(parse("optimizer.clip_norm", text)) << text;
     EXPECT_FALSE(parse("log.every_steps", text)) << text;
   }

@@ -1,6 +1,6 @@
-#include "core/recipe/spelling.h"
-
 #include <gtest/gtest.h>
+
+#include "core/recipe/spelling.h"
 
 namespace ptrain::recipe {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/run/control.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <limits>
+
+#include "core/run/control.h"
 
 namespace ptrain::run {
 namespace {
@@ -39,9 +39,15 @@ TEST(Control, NumbersThatJsonLacksComeBack) {
 
 TEST(Control, WhatIsNotAMessageIsRefused) {
   const char* refused[] = {
-      "", "{", "[]", "7", "{}", R"({"type":"party"})", R"({"type":7})",
-      R"({"type":"stop","checkpoint":1,"reason":""})",                    // not a boolean
-      R"({"type":"goodbye","code":99,"message":"","next_shape":""})",     // no such code
+      "",
+      "{",
+      "[]",
+      "7",
+      "{}",
+      R"({"type":"party"})",
+      R"({"type":7})",
+      R"({"type":"stop","checkpoint":1,"reason":""})",                 // not a boolean
+      R"({"type":"goodbye","code":99,"message":"","next_shape":""})",  // no such code
       R"({"type":"event","kind":"party","fields":{}})",
       R"({"type":"event","kind":"warning","fields":[]})",
       R"({"type":"heartbeat","step":1.5,"phase":"","collective":"","resident_bytes":0})",

@@ -1,17 +1,20 @@
-#include "core/run/event.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "core/run/directory.h"
+#include "core/run/event.h"
 #include "core/run/request.h"
 
 namespace ptrain::run {
 namespace {
 
 TEST(Event, ComesBack) {
-  const Event event{EventKind::kRankLost, "2026-01-02T03:04:05.678Z", 1.5, 2, 3,
+  const Event event{EventKind::kRankLost,
+                    "2026-01-02T03:04:05.678Z",
+                    1.5,
+                    2,
+                    3,
                     {{"signal", 9}, {"what", "killed"}}};
   const auto json = to_json(event);
   EXPECT_EQ(json["kind"], "rank_lost");

@@ -1,9 +1,9 @@
-#include "core/run/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "core/run/plan.h"
 
 namespace ptrain::run {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/checkpoint/checkpoint.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -9,6 +7,7 @@
 #include <fstream>
 
 #include "engine/base/engine_error.h"
+#include "engine/checkpoint/checkpoint.h"
 
 namespace ptrain::checkpoint {
 namespace {
@@ -34,8 +33,9 @@ class Checkpoint : public ::testing::Test {
 
   TensorItem all_of(const std::string& key, std::vector<float>& data,
                     std::vector<std::int64_t> shape) {
-    return {key, DType::kFloat32, std::move(shape), 0, static_cast<std::int64_t>(data.size()),
-            data.data()};
+    return {
+        key,        DType::kFloat32, std::move(shape), 0, static_cast<std::int64_t>(data.size()),
+        data.data()};
   }
 
   // The message of the error that loading gives.
@@ -80,12 +80,14 @@ TEST_F(Checkpoint, ComesBackExactly) {
   const nlohmann::json state = {{"a", {1, 2.5, "x", nullptr}}, {"big", 18446744073709551615u}};
   save(folder_of(1),
        {{all_of("model.w", data, {2, 3}), all_of("optim.state.w.step", scalar, {})},
-        {{"train.step", 5000000000}, {"train.rate", 0.1}, {"data.state", state}}}, *world);
+        {{"train.step", 5000000000}, {"train.rate", 0.1}, {"data.state", state}}},
+       *world);
   std::vector<float> loaded(6), step(1);
-  const auto values = load(folder_of(1),
-                           {{all_of("model.w", loaded, {2, 3}),
-                             all_of("optim.state.w.step", step, {})},
-                            {{"data.state", {}}, {"train.rate", {}}, {"train.step", {}}}}, *world);
+  const auto values =
+      load(folder_of(1),
+           {{all_of("model.w", loaded, {2, 3}), all_of("optim.state.w.step", step, {})},
+            {{"data.state", {}}, {"train.rate", {}}, {"train.step", {}}}},
+           *world);
   EXPECT_EQ(loaded, data);
   EXPECT_EQ(step, scalar);
   EXPECT_EQ(values[0].value, state);
@@ -93,15 +95,15 @@ TEST_F(Checkpoint, ComesBackExactly) {
   EXPECT_EQ(values[2].value, 5000000000);
 }
 
-
 TEST_F(Checkpoint, EveryProblemIsListed) {
   save_step(1);
   std::vector<float> data(6);
   TensorItem integers = all_of("model.w", data, {2, 3});
   integers.dtype = DType::kInt32;
-  const std::string message = refusal(
-      folder_of(1), {{all_of("model.w", data, {3, 2}), all_of("model.gone", data, {6}), integers,
-                      all_of("train.step", data, {6})}, {{"model.w", {}}, {"data.gone", {}}}});
+  const std::string message =
+      refusal(folder_of(1), {{all_of("model.w", data, {3, 2}), all_of("model.gone", data, {6}),
+                              integers, all_of("train.step", data, {6})},
+                             {{"model.w", {}}, {"data.gone", {}}}});
   for (const char* part :
        {"'model.w' has the shape [2, 3] instead of [3, 2]", "'model.gone' is missing",
         "'model.w' is float32, which cannot be loaded as int32",
@@ -135,7 +137,8 @@ TEST_F(Checkpoint, ALinkOutOfTheFolderIsRefused) {
   fs::create_symlink(root + "/elsewhere", folder_of(1) + "/__0_0.distcp");
   std::vector<float> data(6);
   EXPECT_NE(refusal(folder_of(1), {{all_of("model.w", data, {2, 3})}, {}})
-                .find("leads out of the checkpoint"), std::string::npos);
+                .find("leads out of the checkpoint"),
+            std::string::npos);
 }
 
 TEST_F(Checkpoint, NewestGoodSkipsDamage) {

@@ -72,7 +72,7 @@ TEST(Layouts, StridesOfPyTorchAreHonoured) {
     std::vector<float> found(24), expected;
     for (int row = 0; row < 6; ++row)
       for (int column = 0; column < 4; ++column)
-        expected.push_back(static_cast<float>(column * 6 + row) / 4);   // counting(4, 6).t()
+        expected.push_back(static_cast<float>(column * 6 + row) / 4);  // counting(4, 6).t()
     const TensorItem item{"model.transposed", DType::kFloat32, {6, 4}, 0, 24, found.data()};
     load(fixture("plain_1"), {{item}, {}}, world);
     EXPECT_EQ(found, expected);
@@ -84,11 +84,18 @@ TEST(Layouts, ValuesAndIntegersOfPyTorch) {
     std::vector<std::int64_t> whole(7);
     std::vector<std::int32_t> small(7);
     Items items{{{"model.whole", DType::kInt64, {7}, 0, 7, whole.data()},
-                 {"model.small", DType::kInt32, {7}, 0, 7, small.data()}}, {}};
-    const nlohmann::json expected = {
-        {"int", 3}, {"negative", -70000}, {"large", 5000000000}, {"largest", 18446744073709551615u},
-        {"float", 0.1}, {"true", true}, {"none", nullptr}, {"text", "déjà vu"},
-        {"tuple", {0.9, 0.95}}, {"empty", nlohmann::json::array()}};
+                 {"model.small", DType::kInt32, {7}, 0, 7, small.data()}},
+                {}};
+    const nlohmann::json expected = {{"int", 3},
+                                     {"negative", -70000},
+                                     {"large", 5000000000},
+                                     {"largest", 18446744073709551615u},
+                                     {"float", 0.1},
+                                     {"true", true},
+                                     {"none", nullptr},
+                                     {"text", "déjà vu"},
+                                     {"tuple", {0.9, 0.95}},
+                                     {"empty", nlohmann::json::array()}};
     for (const auto& [key, value] : expected.items()) items.values.push_back({"values." + key, {}});
     for (const ValueItem& item : load(fixture("plain_1"), items, world))
       EXPECT_EQ(item.value, expected.at(item.key.substr(7))) << item.key;
@@ -115,7 +122,7 @@ TEST_F(Foreign, AFlippedBitInPyTorchsFileIsRefused) {
   const dcp::Location place = metadata.tensors.at("model.rows").chunks[0].location;
   std::fstream file(folder + "/" + place.file, std::ios::in | std::ios::out | std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(file)), {});
-  const char quarter[] = {0, 0, '\x80', '\x3e'};   // 0.25: the second element
+  const char quarter[] = {0, 0, '\x80', '\x3e'};  // 0.25: the second element
   const auto at = whole.find(std::string(quarter, 4), static_cast<std::size_t>(place.offset));
   ASSERT_NE(at, std::string::npos);
   file.clear();
@@ -157,11 +164,14 @@ TEST_F(Foreign, AnElementStoredTwiceMustBeTheSame) {
     fs::remove_all(folder);
     tests::run_ranks(1, [&](comm::Communicator& world) {
       std::vector<float> ones(4, 1), others(4, second);
-      save(folder, {{{"w", DType::kFloat32, {4}, 0, 4, ones.data()},
-                     {"x", DType::kFloat32, {4}, 0, 4, others.data()}}, {}}, world);
+      save(folder,
+           {{{"w", DType::kFloat32, {4}, 0, 4, ones.data()},
+             {"x", DType::kFloat32, {4}, 0, 4, others.data()}},
+            {}},
+           world);
       dcp::Metadata metadata = read_folder_metadata(folder);
       dcp::TensorEntry& entry = metadata.tensors.at("w");
-      entry.shape = {6};   // w at 0 to 4, x at 2 to 6
+      entry.shape = {6};  // w at 0 to 4, x at 2 to 6
       entry.chunks.push_back(metadata.tensors.at("x").chunks[0]);
       entry.chunks[1].box.offsets = {2};
       fs::remove(folder + "/ptrain.json");
@@ -180,7 +190,8 @@ TEST_F(Foreign, AnElementStoredTwiceMustBeTheSame) {
         ADD_FAILURE() << "loaded";
       } catch (const EngineError& error) {
         EXPECT_NE(std::string(error.what()).find("element 2 is stored twice with different"),
-                  std::string::npos) << error.what();
+                  std::string::npos)
+            << error.what();
       }
     });
   }
@@ -191,14 +202,15 @@ TEST_F(Foreign, ElementsThatNoRankHoldsOrTwoHoldAreRefused) {
     tests::run_ranks(2, [&](comm::Communicator& world) {
       std::vector<float> data(8);
       const bool first = world.rank() == 0;
-      const TensorItem item{"w", DType::kFloat32, {8}, first ? 0 : second_begin,
-                            first ? first_end : 8, data.data()};
+      const TensorItem item{
+          "w", DType::kFloat32, {8}, first ? 0 : second_begin, first ? first_end : 8, data.data()};
       try {
         save(folder, {{item}, {}}, world);
         ADD_FAILURE() << "saved";
-      } catch (const EngineError& error) {   // the same on both ranks
+      } catch (const EngineError& error) {  // the same on both ranks
         EXPECT_NE(std::string(error.what()).find("tensor 'w' cannot be saved: element"),
-                  std::string::npos) << error.what();
+                  std::string::npos)
+            << error.what();
       }
     });
     EXPECT_FALSE(fs::exists(folder));

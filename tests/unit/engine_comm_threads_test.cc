@@ -66,9 +66,7 @@ TEST(ThreadsFailure, ATimeOutNamesCommunicatorSequenceNumberAndMissingRanks) {
       pair->abort(1);
     }
   };
-  {
-    std::array threads{std::jthread(play, 0), std::jthread(play, 1), std::jthread(play, 2)};
-  }
+  { std::array threads{std::jthread(play, 0), std::jthread(play, 1), std::jthread(play, 2)}; }
   EXPECT_EQ(message,
             "communicator outer: barrier (number 2), missing ranks [2]: nothing came for 0.05 s");
 }

@@ -1,10 +1,9 @@
-#include "engine/data/entropy.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/data/entropy.h"
 #include "tests/support/memory_index.h"
 
 namespace ptrain::data {

@@ -1,10 +1,10 @@
-#include "engine/data/glob.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "engine/data/glob.h"
 
 namespace ptrain::data {
 namespace {
@@ -12,13 +12,23 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(MatchesPart, StarsAndMarks) {
-  for (const auto& [name, part] : {std::pair{"a.h", "*.h"}, {"a.h", "?.h"}, {"abc", "a*c"},
-                                   {"abc", "***"}, {"ac", "a*c"}, {"aXbXc", "a*X*c"},
-                                   {".git", ".*"}, {"a[b", "a[b"}})
+  for (const auto& [name, part] : {std::pair{"a.h", "*.h"},
+                                   {"a.h", "?.h"},
+                                   {"abc", "a*c"},
+                                   {"abc", "***"},
+                                   {"ac", "a*c"},
+                                   {"aXbXc", "a*X*c"},
+                                   {".git", ".*"},
+                                   {"a[b", "a[b"}})
     EXPECT_TRUE(matches_part(name, part)) << name << " " << part;
-  for (const auto& [name, part] : {std::pair{"a.hh", "*.h"}, {"ab.h", "?.h"}, {"abd", "a*c"},
+  for (const auto& [name, part] : {std::pair{"a.hh", "*.h"},
+                                   {"ab.h", "?.h"},
+                                   {"abd", "a*c"},
                                    {".git", "*"},
-                                   {".a", "?a"}, {"", "?"}, {"a", ""}, {"aXc", "a*X*X*c"}})
+                                   {".a", "?a"},
+                                   {"", "?"},
+                                   {"a", ""},
+                                   {"aXc", "a*X*X*c"}})
     EXPECT_FALSE(matches_part(name, part)) << name << " " << part;
 }
 

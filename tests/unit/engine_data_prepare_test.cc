@@ -63,7 +63,9 @@ class PrepareIndex : public testing::Test {
     ADD_FAILURE() << "no error";
     return {};
   }
-  Error prepare_error() const { return error_of([&] { prepare(); }); }
+  Error prepare_error() const {
+    return error_of([&] { prepare(); });
+  }
 
   fs::path root_;
   recipe::Data data_;
@@ -98,10 +100,10 @@ TEST_F(PrepareIndex, LinksCountOnceAndDoNotLeadOut) {
 }
 
 TEST_F(PrepareIndex, WhatCannotBeReadIsNamed) {
-  EXPECT_EQ(prepare_error().code, ExitCode::kUnusable);   // no file at all
+  EXPECT_EQ(prepare_error().code, ExitCode::kUnusable);  // no file at all
   EXPECT_NE(prepare_error().message.find("'text/**'"), std::string::npos);
   write("empty.txt", "");
-  EXPECT_EQ(prepare_error().code, ExitCode::kUnusable);   // nothing left after empty files
+  EXPECT_EQ(prepare_error().code, ExitCode::kUnusable);  // nothing left after empty files
   data_.train = {{"text"}};
   EXPECT_NE(prepare_error().hint.find("text/**"), std::string::npos);
   data_.train = {{"text/missing.txt"}};
@@ -117,9 +119,13 @@ TEST_F(PrepareIndex, UnreadableFileIsNamed) {
   ::chmod((root_ / "text/locked.txt").c_str(), 0);
   ::chmod(root_.c_str(), 0777);
   const uid_t user = ::geteuid();
-  if (user == 0) { ASSERT_EQ(::seteuid(65534), 0); }   // root reads everything
+  if (user == 0) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }  // root reads everything
   const Error error = prepare_error();
-  if (user == 0) { ASSERT_EQ(::seteuid(0), 0); }
+  if (user == 0) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   EXPECT_EQ(error.code, ExitCode::kUnusable);
   EXPECT_NE(error.message.find("locked.txt"), std::string::npos);
 }
@@ -172,7 +178,7 @@ TEST_F(PrepareIndex, ValidationSplitDependsOnContentAlone) {
   all.insert(validation.begin(), validation.end());
   EXPECT_EQ(all.size(), 60u);
   EXPECT_EQ(train.size() + validation.size(), 60u);
-  EXPECT_NEAR(static_cast<double>(validation.size()), 18, 12);   // 3.4 sigma
+  EXPECT_NEAR(static_cast<double>(validation.size()), 18, 12);  // 3.4 sigma
   for (int i = 0; i < 60; ++i)
     fs::rename(root_ / "text" / fmt::format("f{}", i),
                root_ / "text" / fmt::format("{}", 97 * i % 61));
@@ -264,7 +270,7 @@ TEST_F(PrepareIndex, ARunKeepsTheIndexOfItsCheckpoint) {
   fs::remove(first.train + ".bin");
   EXPECT_EQ(error_of(reopen).code, ExitCode::kUnusable);
   fs::remove(root_ / "text/b.txt");
-  EXPECT_EQ(texts(reopen().train), Texts{"one"});   // built again from the same content
+  EXPECT_EQ(texts(reopen().train), Texts{"one"});  // built again from the same content
 }
 
 TEST(CacheFolder, ConfiguredThenXdgThenHome) {

@@ -1,7 +1,6 @@
-#include "engine/kernels/attention.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/attention.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

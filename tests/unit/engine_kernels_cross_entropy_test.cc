@@ -1,7 +1,6 @@
-#include "engine/kernels/cross_entropy.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/cross_entropy.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

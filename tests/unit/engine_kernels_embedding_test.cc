@@ -1,7 +1,6 @@
-#include "engine/kernels/embedding.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/embedding.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

@@ -1,7 +1,6 @@
-#include "engine/kernels/matmul.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/matmul.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

@@ -1,7 +1,6 @@
-#include "engine/kernels/rms_norm.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/rms_norm.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {
@@ -43,20 +42,20 @@ TEST(RmsNorm, GradientsAreDifferences) {
   Doubles y(3, 21), scale(3, 1);
   rms_norm(x.view(), weight.view(), kEps, y.view(), scale.view());
 
-  Doubles dx = dy;   // in place
+  Doubles dx = dy;  // in place
   auto dweight = Doubles::filled(1, 21, 0);
   rms_norm_backward({x.view(), scale.view(), weight.view(), dx.view(), {}}, dx.view(),
                     dweight.view());
   EXPECT_LT(test::gradient_error(x, dx, f), 1e-8);
   EXPECT_LT(test::gradient_error(weight, dweight, f), 1e-8);
 
-  Doubles dx_and_residual = residual, dy_view = dy;   // the residual's memory becomes dx
+  Doubles dx_and_residual = residual, dy_view = dy;  // the residual's memory becomes dx
   rms_norm_backward({x.view(), scale.view(), weight.view(), dy_view.view(), dx_and_residual.view()},
                     dx_and_residual.view(), dweight.view());
   for (std::int64_t c = 0; c < 21; ++c) {
     EXPECT_NEAR(dx_and_residual(1, c), residual(1, c) + dx(1, c), 1e-14);
   }
-  for (double& value : dweight.values) value /= 2;   // it was added to
+  for (double& value : dweight.values) value /= 2;  // it was added to
   EXPECT_LT(test::gradient_error(weight, dweight, f), 1e-8);
 }
 

@@ -1,7 +1,6 @@
-#include "engine/kernels/rotary.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/rotary.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

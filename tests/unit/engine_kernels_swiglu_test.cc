@@ -1,7 +1,6 @@
-#include "engine/kernels/swiglu.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/kernels/swiglu.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {

@@ -1,10 +1,10 @@
-#include "engine/kernels/vector.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
 namespace {

@@ -1,11 +1,10 @@
-#include "engine/optim/adamw.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "engine/optim/adamw.h"
 #include "tests/support/fixture_reader.h"
 
 namespace ptrain::optim {
@@ -37,8 +36,8 @@ double worst_relative_error(double gradient_factor) {
   const auto last = file.doubles(size);
   double worst = 0;
   for (std::size_t i = 0; i < last.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(parameter[i]) - last[i]) /
-                                std::abs(last[i]));
+    worst =
+        std::max(worst, std::abs(static_cast<double>(parameter[i]) - last[i]) / std::abs(last[i]));
   return worst;
 }
 

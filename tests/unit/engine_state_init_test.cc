@@ -1,17 +1,17 @@
-#include "engine/state/init.h"
-
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <cmath>
-#include <rapidcheck/gtest.h>
 #include <vector>
+
+#include "engine/state/init.h"
 
 namespace ptrain::state {
 namespace {
 
 model::Architecture architecture() {
   model::Architecture result;
-  result.config.num_hidden_layers = 8;   // residual projections are divided by 4
+  result.config.num_hidden_layers = 8;  // residual projections are divided by 4
   result.config.initializer_range = 0.5;
   return result;
 }
@@ -45,8 +45,9 @@ TEST(InitialValues, AreThoseOfAnIndependentReading) {
   const auto embedding = parameter("model.embed_tokens.weight");
   expect_near(values<double>(embedding, 1234, 0, 6),
               {0.035718188834223764, 0.15833734940569216, -1.428344659334037, -0.4625435389282133,
-               0.97497128046712, 0.6229315698640638}, 0.5);
-  const std::int64_t far = (std::int64_t{1} << 34) + 1;   // its block needs both counter words
+               0.97497128046712, 0.6229315698640638},
+              0.5);
+  const std::int64_t far = (std::int64_t{1} << 34) + 1;  // its block needs both counter words
   expect_near(values<double>(embedding, (std::uint64_t{1} << 63) + 5, far, far + 2),
               {-0.9372707114458848, -0.2197771086926177}, 0.5);
   const auto down = parameter("model.layers.0.mlp.down_proj.weight", model::Init::kResidualNormal);
@@ -78,7 +79,7 @@ TEST(InitialValues, HaveTheMomentsOfANormalDistribution) {
     fourths += z * z * z * z;
   }
   const auto n = static_cast<double>(sample.size());
-  EXPECT_NEAR(sum / n, 0, 0.008);        // five standard errors
+  EXPECT_NEAR(sum / n, 0, 0.008);  // five standard errors
   EXPECT_NEAR(squares / n, 1, 0.012);
   EXPECT_NEAR(fourths / n, 3, 0.08);
 }

@@ -1,6 +1,6 @@
-#include "engine/state/philox.h"
-
 #include <gtest/gtest.h>
+
+#include "engine/state/philox.h"
 
 namespace ptrain::state {
 namespace {

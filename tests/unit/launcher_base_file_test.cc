@@ -1,11 +1,11 @@
-#include "launcher/base/file.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+
+#include "launcher/base/file.h"
 
 namespace ptrain {
 namespace {
@@ -71,8 +71,7 @@ TEST(Paths, AreMadeAbsolute) {
 
 TEST(Paths, OfTheInstallationLieAboveTheProgram) {
   EXPECT_EQ(installed_path("no-such-thing-anywhere"), "");
-  const std::string found = installed_path(
-      fs::read_symlink("/proc/self/exe").filename().string());
+  const std::string found = installed_path(fs::read_symlink("/proc/self/exe").filename().string());
   EXPECT_EQ(found, fs::read_symlink("/proc/self/exe").string());
 }
 

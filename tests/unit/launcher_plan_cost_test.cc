@@ -79,7 +79,8 @@ TEST_F(CostTest, ForwardByHand) {
   EXPECT_NEAR(seconds.attention_s, 21 * 2 * (0.1 * 1e-6 + 4 * (1e-8 + 4 * 2e-9)), 1e-15);
   EXPECT_NEAR(seconds.kept_s, 21 * 32 / 1e7, 1e-15);
   EXPECT_EQ(seconds.loss_s, 0);
-  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()), 1e-5 + 1.3 * seconds.total(), 1e-15);
+  EXPECT_NEAR(compute_seconds(action(Kind::kForward), context()), 1e-5 + 1.3 * seconds.total(),
+              1e-15);
 }
 
 // Two products at three quarters of 1e9.

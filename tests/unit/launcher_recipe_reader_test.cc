@@ -1,5 +1,3 @@
-#include "launcher/recipe/reader.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "core/base/hash.h"
+#include "launcher/recipe/reader.h"
 
 namespace ptrain::recipe {
 namespace {
@@ -57,12 +56,11 @@ TEST(Reader, TokensGiveWholeSteps) {
 }
 
 TEST(Reader, ReadsEveryKindOfValue) {
-  const auto recipe = read(kGood, {"seed=9223372036854775807", "learning_rate.peak=1e-3",
-                                   "learning_rate.decay=constant", "precision=fp64",
-                                   "model.tie_word_embeddings=true", "data.cache=a=b",
-                                   "optimizer.betas=[0.5, .75]", "optimizer.betas.1=0.25",
-                                   "failure.hang_timeout=12.5", "optimizer.clip_norm=+2",
-                                   "parallel={dp: 2, zero: 3, recompute: full, shard: auto}"});
+  const auto recipe = read(
+      kGood, {"seed=9223372036854775807", "learning_rate.peak=1e-3", "learning_rate.decay=constant",
+              "precision=fp64", "model.tie_word_embeddings=true", "data.cache=a=b",
+              "optimizer.betas=[0.5, .75]", "optimizer.betas.1=0.25", "failure.hang_timeout=12.5",
+              "optimizer.clip_norm=+2", "parallel={dp: 2, zero: 3, recompute: full, shard: auto}"});
   ASSERT_TRUE(recipe) << recipe.error().message;
   EXPECT_EQ(recipe->seed, 9223372036854775807ULL);
   EXPECT_EQ(recipe->learning_rate.peak, 1e-3);

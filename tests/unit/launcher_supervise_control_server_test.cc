@@ -1,5 +1,3 @@
-#include "launcher/supervise/control_server.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -8,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "launcher/supervise/control_server.h"
 
 namespace ptrain::supervise {
 namespace {
@@ -26,7 +26,9 @@ class Peer {
   }
   ~Peer() { ::close(file_); }
 
-  void send(const std::string& text) { (void)::send(file_, text.data(), text.size(), MSG_NOSIGNAL); }
+  void send(const std::string& text) {
+    (void)::send(file_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
 
   // True when the other side has closed the connection.
   bool is_closed() {
@@ -86,15 +88,14 @@ TEST(ControlServer, StrangersAreClosedWithoutAWord) {
   Peer good(server->port());
   good.send(hello(*server, 0));
   drain(*server);
-  const std::string refused[] = {
-      run::to_line(run::Hello{"wrong", 1, 1, 5, "h", "b"}),
-      run::to_line(run::Hello{std::string(32, '0'), 1, 1, 5, "h", "b"}),
-      hello(*server, 1, 2),                        // another attempt
-      hello(*server, 2),                           // no such rank
-      hello(*server, 0),                           // taken
-      run::to_line(run::Heartbeat{}),              // no hello
-      "GET / HTTP/1.1\r\n\r\n",
-      std::string(run::kMaxControlLine + 1, 'x')};  // no end of line
+  const std::string refused[] = {run::to_line(run::Hello{"wrong", 1, 1, 5, "h", "b"}),
+                                 run::to_line(run::Hello{std::string(32, '0'), 1, 1, 5, "h", "b"}),
+                                 hello(*server, 1, 2),            // another attempt
+                                 hello(*server, 2),               // no such rank
+                                 hello(*server, 0),               // taken
+                                 run::to_line(run::Heartbeat{}),  // no hello
+                                 "GET / HTTP/1.1\r\n\r\n",
+                                 std::string(run::kMaxControlLine + 1, 'x')};  // no end of line
   for (const auto& text : refused) {
     Peer peer(server->port());
     drain(*server);

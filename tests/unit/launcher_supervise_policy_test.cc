@@ -1,6 +1,6 @@
-#include "launcher/supervise/policy.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/supervise/policy.h"
 
 namespace ptrain::supervise {
 namespace {

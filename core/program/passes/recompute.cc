@@ -5,8 +5,8 @@ namespace {
 
 bool is_block(const Action& action, const model::Architecture& architecture) {
   const int layer = layer_of(action);
-  return layer >= 0 && architecture.layers[static_cast<std::size_t>(layer)].kind ==
-                           model::LayerKind::kBlock;
+  return layer >= 0 &&
+         architecture.layers[static_cast<std::size_t>(layer)].kind == model::LayerKind::kBlock;
 }
 
 void keep_input_only(Action& forward) {
