@@ -48,6 +48,10 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
+  // The pages stay in the system's cache, but no longer count as this process's.
+  void release_pages() const {
+    if (bytes_ > 0) ::madvise(data_, bytes_, MADV_DONTNEED);
+  }
   std::size_t bytes() const { return bytes_; }
   template <class Token>
   std::span<const Token> tokens() const {
@@ -69,6 +73,7 @@ class FileIndex final : public Index {
   }
 
   std::int64_t num_documents() const override { return table_.num_documents(); }
+  void release_pages() const override { mapping_.release_pages(); }
   Tokens document(std::int64_t index) const override {
     const auto i = static_cast<std::size_t>(index);
     const auto begin = static_cast<std::size_t>(table_.begin.at(i));

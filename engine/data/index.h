@@ -25,6 +25,8 @@ class Index {
   // The first document of each entry of data.train, and the end of the last.
   virtual std::vector<std::int64_t> sources() const = 0;
   virtual const std::string& content_hash() const = 0;  // of sources and tokenizer
+  // Lets go of memory that documents were read through; they can be read again.
+  virtual void release_pages() const {}
 };
 
 // Targets of a range that are learned from: all but those that are silent.

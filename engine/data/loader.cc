@@ -97,6 +97,8 @@ StepRows Loader::next(int data_rank, int num_data_ranks, std::int64_t num_micro_
         if (ours) append_row(step.micro_batches.back(), *impl_->index, row);
       }
     }
+  // Else a long run would come to hold the whole text.
+  impl_->index->release_pages();
   return step;
 }
 

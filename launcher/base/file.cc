@@ -70,9 +70,11 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   if (::fstat(file.get(), &status) != 0) return failure(ExitCode::kUsage, path, errno);
   if (S_ISDIR(status.st_mode)) return failure(ExitCode::kUsage, path, EISDIR);
   if (!S_ISREG(status.st_mode)) return fail(ExitCode::kUsage, path + ": not a regular file");
-  std::string text(most_bytes + 1, '\0');
+  // One byte more than the file is said to have, so that its end shows; more where it grows.
+  std::string text(std::min(most_bytes, static_cast<std::size_t>(status.st_size)) + 1, '\0');
   std::size_t size = 0;
-  while (size < text.size()) {
+  while (size <= most_bytes) {
+    if (size == text.size()) text.resize(std::min(2 * size, most_bytes + 1));
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure(ExitCode::kUsage, path, errno);

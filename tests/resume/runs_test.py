@@ -46,7 +46,7 @@ class Runs(unittest.TestCase):
         self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 1}")
 
     def test_exact_zero_2(self):
-        self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 2, micro_batch: 2}")
+        self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 2, micro_batch: 1}")
 
     def test_exact_zero_3(self):
         self.killed_and_resumed_is_exact("parallel={dp: 1, shard: 2, zero: 3}")
