@@ -32,6 +32,7 @@ struct Case {
   Recompute recompute = Recompute::kNone;
   model::BlockKind block = model::BlockKind::kElement;
   bool tied = false;
+  RowKind rows = RowKind::kPacked;
 };
 
 // Ranks that meet in a shared window, or by messages.
@@ -40,6 +41,7 @@ Experiment experiment_of(const Case& value, DType dtype, bool window) {
   experiment.model = tiny(value.tied);
   experiment.dtype = dtype;
   experiment.block = value.block;
+  experiment.rows = value.rows;
   experiment.layout.dp = value.dp;
   experiment.layout.shard = value.shard;
   experiment.layout.zero = value.zero;
@@ -53,6 +55,7 @@ Experiment experiment_of(const Case& value, DType dtype, bool window) {
 Experiment one_rank(const Case& value, DType dtype) {
   Case reference{"one", 1, 1, 1, 12, 1};
   reference.tied = value.tied;
+  reference.rows = value.rows;
   return experiment_of(reference, dtype, false);
 }
 
@@ -75,6 +78,10 @@ constexpr Case kCases[] = {
     {"shard2_tied_zero3", 1, 2, 3, 3, 2, Recompute::kNone, model::BlockKind::kElement, true},
     {"dp2_tied", 2, 1, 1, 3, 2, Recompute::kFull, model::BlockKind::kElement, true},
     {"shard3_tied_zero2", 1, 3, 2, 1, 4, Recompute::kFull, model::BlockKind::kElement, true},
+    {"dp2_one_document_a_row", 2, 1, 1, 3, 2, Recompute::kNone, model::BlockKind::kElement, false,
+     RowKind::kOneDocument},
+    {"shard3_zero3_one_document_a_row", 1, 3, 3, 2, 2, Recompute::kFull, model::BlockKind::kElement,
+     false, RowKind::kOneDocument},
 };
 
 class Layouts : public testing::TestWithParam<std::tuple<Case, bool>> {

@@ -36,7 +36,7 @@ void pad(data::MicroBatch& row) {
 }  // namespace
 
 std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t sequence,
-                                       std::int32_t vocabulary, std::uint64_t seed) {
+                                       std::int32_t vocabulary, std::uint64_t seed, RowKind kind) {
   std::mt19937_64 random(seed);
   std::vector<data::MicroBatch> rows;
   for (std::int64_t r = 0; r < num_rows; ++r) {
@@ -49,6 +49,7 @@ std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t seque
       const auto rest = used - static_cast<std::int64_t>(row.tokens.size());
       const auto length = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(sequence));
       append_document(row, std::min(rest, length), vocabulary, random);
+      if (kind == RowKind::kOneDocument) break;
     }
     pad(row);
     rows.push_back(std::move(row));

@@ -7,7 +7,6 @@
 #include "engine/base/engine_error.h"
 #include "engine/execute/executor.h"
 #include "engine/state/init.h"
-#include "tests/parity/toy_rows.h"
 #include "tests/support/ranks.h"
 
 namespace ptrain::parity {
@@ -47,9 +46,9 @@ class RankRun {
     const auto& layout = experiment_.layout;
     const std::int64_t rows_a_step =
         layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks();
-    const auto rows = toy_rows(rows_a_step, experiment_.sequence,
-                               static_cast<std::int32_t>(experiment_.model.vocab_size),
-                               experiment_.seed + static_cast<std::uint64_t>(index));
+    const auto rows = toy_rows(
+        rows_a_step, experiment_.sequence, static_cast<std::int32_t>(experiment_.model.vocab_size),
+        experiment_.seed + static_cast<std::uint64_t>(index), experiment_.rows);
     const int data_rank = mesh::coordinates_of(layout, world_.rank()).data_rank(layout);
     std::vector<data::MicroBatch> batches;
     for (std::int64_t i = 0; i < layout.num_micro_batches; ++i)

@@ -8,6 +8,7 @@
 #include "core/model/architecture.h"
 #include "core/program/memory.h"
 #include "engine/comm/communicator.h"
+#include "tests/parity/toy_rows.h"
 
 namespace ptrain::parity {
 
@@ -22,6 +23,7 @@ struct Experiment {
   // Applied to every parameter's block, so that shards of whole rows and matrices run too.
   model::BlockKind block = model::BlockKind::kElement;
   std::uint64_t seed = 7;
+  RowKind rows = RowKind::kPacked;
 };
 
 // What a layout computed; parameters and gradients by Hugging Face name, whole.

@@ -141,4 +141,18 @@ layers::LossSums LayerModel::loss(const data::MicroBatch& batch) {
   return sums;
 }
 
+std::vector<double> LayerModel::logits(const data::MicroBatch& batch) {
+  auto last = hidden(batch).back();
+  const Tensor x = contiguous(last.data(), architecture_.dtype, batch.num_tokens(),
+                              architecture_.config.hidden_size);
+  std::vector<Buffer> buffers;
+  const Tensor found = room(batch.num_tokens(), architecture_.config.vocab_size, buffers);
+  const auto parameters = views(architecture_.layers.back());
+  layers_.back()->logits({batch, *arena_, parameters, {}}, x, found);
+  std::vector<double> result;
+  dispatch(found.dtype,
+           [&]<class T>(T) { result.assign(found.as<T>(), found.as<T>() + found.num_elements()); });
+  return result;
+}
+
 }  // namespace ptrain::test

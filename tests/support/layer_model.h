@@ -27,8 +27,9 @@ class LayerModel {
   // Hidden state after every layer but the head.
   std::vector<std::vector<std::byte>> hidden(const data::MicroBatch& batch);
   layers::LossSums loss(const data::MicroBatch& batch);
-  void restart_gradients();  // the next step writes them again
-  void forget_gradients();   // and they are NaN until then
+  std::vector<double> logits(const data::MicroBatch& batch);  // [token, vocabulary]
+  void restart_gradients();                                   // the next step writes them again
+  void forget_gradients();                                    // and they are NaN until then
 
   const model::Architecture& architecture() const { return architecture_; }
   std::size_t num_parameters() const { return parameters_.size(); }

@@ -20,6 +20,7 @@ struct Fixture {
   data::MicroBatch batch;
   double loss = 0;
   std::map<std::string, std::vector<double>> weights, gradients;
+  std::vector<double> logits;
 };
 
 Fixture read_fixture(bool tied) {
@@ -47,6 +48,7 @@ Fixture read_fixture(bool tied) {
   fixture.loss = file.doubles(1)[0];
   for (auto& [name, size] : names) fixture.weights[name] = file.doubles(size);
   for (auto& [name, size] : names) fixture.gradients[name] = file.doubles(size);
+  fixture.logits = file.doubles(num_tokens * 53);
   return fixture;
 }
 
@@ -109,6 +111,7 @@ struct Case {
   bool tied;
   DType dtype;
   double bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-5; }
+  double logits_bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-6; }
 };
 
 class Llama : public testing::TestWithParam<Case> {};
@@ -121,6 +124,14 @@ TEST_P(Llama, LossAndGradientsAreThoseOfTransformers) {
   EXPECT_NEAR(sums.loss / fixture.loss, 1, GetParam().bound());
   EXPECT_NEAR(model.loss(fixture.batch).loss / fixture.loss, 1, GetParam().bound());
   expect_gradients(model, fixture, GetParam().bound());
+}
+
+TEST_P(Llama, LogitsAreThoseOfTransformers) {
+  const Fixture fixture = read_fixture(GetParam().tied);
+  auto logits = model_of(fixture, GetParam().tied, GetParam().dtype).logits(fixture.batch);
+  ASSERT_EQ(logits.size(), fixture.logits.size());
+  const Tensor found = contiguous(logits.data(), DType::kFloat64, 1, std::ssize(logits));
+  EXPECT_LT(relative_error(found, fixture.logits, 1), GetParam().logits_bound());
 }
 
 TEST_P(Llama, WeightsThatDoNotTouchGiveTheSame) {
