@@ -90,18 +90,19 @@ INSTANTIATE_TEST_SUITE_P(All, Hangs, testing::Values("1:stall@5", "1:freeze@70",
 class Signals : public Launch, public testing::WithParamInterface<int> {};
 
 TEST_P(Signals, SaveAndStop) {
-  auto process = start_run("", {"shapes.0.steps=100"});
+  auto process = start_run("", {"shapes.0.steps=1000"});
   wait_until_ready();
   ::kill(process.pid(), GetParam());
   EXPECT_EQ(end_of(std::move(process)), 20) << output_;
   const auto steps = supervise::checkpoint_steps(run_);
   ASSERT_FALSE(steps.empty());
   EXPECT_EQ(steps.back(), verdict().step);
+  environment_.emplace_back("PTRAIN_FAKE_STEP_MS", "1");
   EXPECT_EQ(end_of(start({"resume", run_.root})), 0) << output_;
-  EXPECT_EQ(verdict().step, 110);
+  EXPECT_EQ(verdict().step, 1010);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGUSR2));
+INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGTERM, SIGUSR2));
 
 TEST_F(Launch, SecondInterruptStopsAtOnce) {
   auto process = start_run("0:stall@10,1:stall@10");

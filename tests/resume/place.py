@@ -105,6 +105,9 @@ class Place:
     def checkpoint(self, name, step):
         return self.root / name / "checkpoints" / f"step-{step:08}"
 
+    def checkpoints(self, name):
+        return sorted((self.root / name / "checkpoints").glob("step-*"))
+
 
 def damage(path):
     """Turns one bit in the middle of a file."""
