@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "cli/probe.h"
 #include "core/run/build_id.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <stdexcept>
 
 namespace ptrain {
 

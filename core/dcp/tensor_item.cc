@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 
 #include "core/dcp/item.h"
 #include "core/dcp/pickle.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 
 #include "core/program/passes/passes.h"
 

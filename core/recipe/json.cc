@@ -1,6 +1,5 @@
 #include "core/recipe/json.h"
 
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <string_view>
 
 #include "core/data/megatron_index.h"
 #include "engine/base/engine_error.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 

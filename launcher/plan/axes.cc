@@ -1,6 +1,5 @@
 #include "launcher/plan/axes.h"
 
-#include <algorithm>
 
 namespace ptrain::plan {
 

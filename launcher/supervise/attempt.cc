@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "core/run/json_fields.h"
 #include "launcher/base/file.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <vector>
 
 namespace ptrain::supervise {
 
