@@ -161,7 +161,7 @@ class Case:
         batches = list(zip(*(part.split(ROWS_A_STEP) for part in rows)))
         rates = [oracle.rate_of(step, PEAK, WARMUP, STEPS, FINAL) for step in range(1, STEPS + 1)]
         losses, norms = oracle.train(self.model, batches, rates, BETAS, WEIGHT_DECAY, CLIP)
-        bound = 1e-9 if self.exact else 1e-5
+        bound = 1e-9 if self.exact else 1e-6
         for what, truth, limit in (("learning_rate", rates, 1e-14), ("loss", losses, bound),
                                    ("grad_norm", norms, 10 * bound)):
             self.bounds.check(f"{what} of {STEPS} steps",
