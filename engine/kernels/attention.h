@@ -18,10 +18,8 @@ struct AttentionShape {
 };
 
 // Causal softmax attention inside one document, whose rows are all rows of the views. qkv as above,
-// after rotary;
-// output [n, heads * head_dim]; log_sum_exp [n, heads]: both written. Scores are held for a block
-// of queries at a
-// time, as scratch.
+// after rotary; output [n, heads * head_dim]; log_sum_exp [n, heads]: both written. Scores are held
+// for a block of queries at a time, as scratch.
 void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& output,
                const Tensor& log_sum_exp, Arena& arena);
 

@@ -7,8 +7,7 @@
 namespace ptrain::kernels {
 
 // Folds term(i), i in [0, n), with one partial result a vector lane, so that the order, and with it
-// the bits,
-// depends on n only. (An OpenMP reduction clause is undone by the clones.)
+// the bits, depends on n only. (An OpenMP reduction clause is undone by the clones.)
 template <class T, class Fold, class Term>
 PT_INLINE T fold_over(std::int64_t n, T start, const Fold& fold, const Term& term) {
   constexpr std::int64_t kLanes = 64 / sizeof(T);

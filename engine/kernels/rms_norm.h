@@ -5,8 +5,7 @@
 namespace ptrain::kernels {
 
 // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + eps), one a row. x, y: [T, H]; weight: [1,
-// H];
-// scale: [T, 1], written.
+// H]; scale: [T, 1], written.
 void rms_norm(const Tensor& x, const Tensor& weight, double eps, const Tensor& y,
               const Tensor& scale);
 

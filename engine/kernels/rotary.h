@@ -11,17 +11,15 @@
 namespace ptrain::kernels {
 
 // Cosines, then sines, of every angle of positions [0, num_positions): position / theta^(2 j /
-// head_dim).
-// Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the first half
-// of a row.
+// head_dim). Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the
+// first half of a row.
 struct RotaryAngles {
   std::vector<std::byte> values;
   Tensor tensor;
 };
 
 // The angles that the layers of one model share. It grows when a longer position comes: what a
-// caller holds is
-// never changed. Any thread.
+// caller holds is never changed. Any thread.
 class RotaryTable {
  public:
   RotaryTable(std::int64_t head_dim, double theta, DType dtype);
@@ -38,8 +36,8 @@ class RotaryTable {
 enum class Turn { kForward, kBack };
 
 // Turns every head of `x` [T, heads * head_dim] in place by the angles of its row's position; kBack
-// is the inverse,
-// which is also the gradient. Halves of a head make the pairs: (j, j + head_dim / 2).
+// is the inverse, which is also the gradient. Halves of a head make the pairs: (j, j + head_dim /
+// 2).
 void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
             Turn turn);
 

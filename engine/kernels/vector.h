@@ -5,12 +5,9 @@
 #include <cstdint>
 
 // How kernels use the vector units of the processor they meet: a function marked PT_CLONES is
-// compiled once for
-// each level below and the loader picks one, so the module starts on any x86-64. What it calls must
-// be inlined
-// (PT_INLINE), or it stays at the lowest level. No clones under AddressSanitizer: the loader picks
-// before its
-// memory exists.
+// compiled once for each level below and the loader picks one, so the module starts on any x86-64.
+// What it calls must be inlined (PT_INLINE), or it stays at the lowest level. No clones under
+// AddressSanitizer: the loader picks before its memory exists.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define PT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -28,8 +25,7 @@
 namespace ptrain::kernels {
 
 // e^x within 2 ulp, denormal results included, in a form that loops vectorise: x = n ln 2 + r, a
-// Taylor
-// polynomial in |r| < 0.35 (its rest is under 6e-9), and 2^n in two factors that are never
+// Taylor polynomial in |r| < 0.35 (its rest is under 6e-9), and 2^n in two factors that are never
 // denormal.
 PT_INLINE float exponential(float x) {
   constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;

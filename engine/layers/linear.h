@@ -8,8 +8,8 @@
 namespace ptrain::layers {
 
 // Several linears that read the same x, such as q, k, v: weights [out_i, in], results side by side
-// in the columns
-// of one y. Weights that lie one after the other in memory are multiplied as one matrix.
+// in the columns of one y. Weights that lie one after the other in memory are multiplied as one
+// matrix.
 
 // y [T, sum of out_i] = x [T, in] times each weight, transposed.
 void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y);
