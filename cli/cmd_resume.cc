@@ -8,7 +8,6 @@
 #include "cli/planning.h"
 #include "cli/resume_checkpoint.h"
 #include "cli/start_run.h"
-#include "core/base/hash.h"
 #include "core/recipe/json.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -44,12 +43,6 @@ Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe
   return std::move(planning.plan);
 }
 
-std::string hash_of(const run::Plan& plan, const std::vector<std::string>& overrides) {
-  std::string identity = plan.recipe_hash;
-  for (const auto& text : overrides) identity.append(1, '\0').append(text);
-  return hash128_hex(identity);
-}
-
 // The plan with the overrides, in place of the run's own; the folder of each attempt keeps the one
 // that it ran on.
 Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan& plan,
@@ -65,7 +58,7 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
     PTRAIN_TRY(changed, plan_again(plan, recipe));
   }
   changed.recipe = recipe;
-  changed.recipe_hash = hash_of(plan, arguments.overrides);
+  changed.recipe_hash = recipe::identity_of(plan.recipe_hash, arguments.overrides);
   PTRAIN_CHECK(write_plan(directory.plan(), changed));
   supervise::EventLog log(directory);
   PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts_text(changed)}}));
@@ -102,7 +95,7 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   if (!arguments.overrides.empty()) {
     PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
   }
-  if (supervise::shape_after(plan, std::max(step, plan.origin.step)).empty()) {
+  if (supervise::next_shape_name(plan, std::max(step, plan.origin.step)).empty()) {
     say(fmt::format("ptrain: {} is finished: all of its {} steps are done", directory.root, step));
     return ExitCode::kDone;
   }

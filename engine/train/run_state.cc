@@ -6,6 +6,7 @@
 
 #include "core/dcp/import.h"
 #include "core/recipe/json.h"
+#include "core/recipe/shapes.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -86,7 +87,7 @@ void add_values(const RankState& state, const Progress& progress, double learnin
   items.values.push_back({"train.step", progress.step});
   items.values.push_back({"train.tokens", progress.tokens_total});
   items.values.push_back(
-      {"train.shape", recipe.shapes[shape_after(recipe, progress.step).index].name});
+      {"train.shape", recipe.shapes[recipe::shape_after(recipe, progress.step).index].name});
   items.values.push_back({"data.position", data::to_json_text(progress.position)});
   items.values.push_back({"data.train_hash", progress.train_hash});
   items.values.push_back({"data.validation_hash", progress.validation_hash});

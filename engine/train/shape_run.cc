@@ -5,29 +5,20 @@
 #include <algorithm>
 
 #include "core/program/compile.h"
+#include "core/recipe/precision.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
 #include "engine/state/init.h"
 
 namespace ptrain::train {
-namespace {
-
-DType dtype_of(recipe::Precision precision) {
-  if (precision == recipe::Precision::kFloat64) return DType::kFloat64;
-  if (precision == recipe::Precision::kFloat32) return DType::kFloat32;
-  throw EngineError(ExitCode::kUsage, "precision: bf16 is not available in this version",
-                    "use fp32 or fp64");
-}
-
-}  // namespace
 
 ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world)
     : plan_(plan),
       shape_(shape),
       world_(world),
-      architecture_(value_or_throw(
-          model::make_architecture(plan.recipe.model, dtype_of(plan.recipe.precision)))) {
+      architecture_(value_or_throw(model::make_architecture(
+          plan.recipe.model, value_or_throw(recipe::dtype_of(plan.recipe.precision))))) {
   fault::point("start.shape.compile");
   program::CompileInput input{architecture_, layout(), this->shape().name,
                               program::Purpose::kTrain};

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/recipe/shapes.h"
 #include "core/run/directory.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -44,7 +45,7 @@ class Trainer {
       : input_(input),
         recipe_(input.plan.recipe),
         directory_{input.request.run_directory},
-        total_steps_(total_steps(recipe_)) {}
+        total_steps_(recipe::total_steps(recipe_)) {}
 
   Outcome run() {
     if (!start())
@@ -70,7 +71,7 @@ class Trainer {
     fault::point("start.checkpoint.found");
     progress_ = from.progress;
     first_step_ = progress_.step;
-    span_ = shape_after(recipe_, progress_.step);
+    span_ = recipe::shape_after(recipe_, progress_.step);
     fault::point("start.progress.ready");
     if (!is_started_for_this_shape()) return false;
     data_ = open_data(input_.plan, progress_, input_.world);
@@ -274,7 +275,7 @@ class Trainer {
   run::Directory directory_;
   std::int64_t total_steps_;
   Progress progress_;
-  ShapeSpan span_;
+  recipe::ShapeSpan span_;
   RunData data_;
   std::optional<ShapeRun> shape_;
   std::optional<data::Loader> loader_;

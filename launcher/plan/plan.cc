@@ -6,24 +6,12 @@
 
 #include "core/program/compile.h"
 #include "core/program/validate.h"
+#include "core/recipe/precision.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {
 
 namespace {
-
-Result<DType> dtype_of(recipe::Precision precision) {
-  switch (precision) {
-    case recipe::Precision::kFloat32:
-      return DType::kFloat32;
-    case recipe::Precision::kFloat64:
-      return DType::kFloat64;
-    case recipe::Precision::kBFloat16:
-      break;
-  }
-  return fail(ExitCode::kUsage, "precision: bf16 is not available in this version",
-              "use precision: fp32");
-}
 
 Status check_shape(const recipe::Shape& shape) {
   if (shape.sequence > 0 && shape.global_batch_tokens >= shape.sequence &&
@@ -136,7 +124,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   Planning out;
   const recipe::Recipe& recipe = input.recipe;
   for (const auto& shape : recipe.shapes) PTRAIN_CHECK(check_shape(shape));
-  PTRAIN_TRY(const DType dtype, dtype_of(recipe.precision));
+  PTRAIN_TRY(const DType dtype, recipe::dtype_of(recipe.precision));
   PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe.model, dtype));
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
   if (input.cluster.figures.assumed)
@@ -165,11 +153,6 @@ Result<Planning> plan_recipe(const PlanInput& input) {
     out.rankings.push_back(std::move(ranking));
   }
   return out;
-}
-
-Result<run::Plan> make_plan(const PlanInput& input) {
-  PTRAIN_TRY(Planning planning, plan_recipe(input));
-  return std::move(planning.plan);
 }
 
 }  // namespace ptrain::plan

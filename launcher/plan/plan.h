@@ -31,7 +31,6 @@ struct Planning {
 // The best layout of each shape, on its own. Pure: the same input gives the same plan.
 // Errors: kNothingFits; kUsage: what the recipe asks for does not exist on the cluster.
 Result<Planning> plan_recipe(const PlanInput& input);
-Result<run::Plan> make_plan(const PlanInput& input);
 
 // Ranks, threads and nodes for a recipe. cluster.ranks_per_node 0: one rank a physical core, fewer
 // where the recipe fixes dp and shard, or where the rows of a shape divide over fewer only.

@@ -108,6 +108,14 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
   return resolve(std::move(reading.recipe));
 }
 
+std::string identity_of(std::string recipe, const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    recipe += '\0';  // occurs in neither, so that no two lists give one identity
+    recipe += text;
+  }
+  return hash128_hex(recipe);
+}
+
 Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides) {
   nlohmann::json fields = to_json(recipe);  // JSON is YAML
   fields["model"].erase("file");            // its fields are there already
@@ -131,12 +139,7 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
     return find_model_file(loaded.folder, file);
   };
   PTRAIN_TRY(loaded.recipe, read_recipe_text({path, loaded.text}, overrides, find_model));
-  std::string identity = loaded.text;
-  for (const std::string& override_text : overrides) {
-    identity += '\0';  // occurs in neither, so that no two lists give one identity
-    identity += override_text;
-  }
-  loaded.hash = hash128_hex(identity);
+  loaded.hash = identity_of(loaded.text, overrides);
   return loaded;
 }
 

@@ -14,7 +14,7 @@ struct LoadedRecipe {
   Recipe recipe;       // resolved: every field has a value
   std::string folder;  // absolute; what relative paths in the recipe start from
   std::string text;    // of the file, as given
-  std::string hash;    // of text and overrides
+  std::string hash;    // identity_of text and overrides
 };
 
 struct NamedText {
@@ -35,6 +35,10 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
 // The same from a text, without touching a file; `file` is its name in errors.
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
                                 const FindModel& find_model);
+
+// The identity of a recipe with overrides. `recipe`: its file's text, or the identity of one that
+// gets further overrides.
+std::string identity_of(std::string recipe, const std::vector<std::string>& overrides);
 
 // A resolved recipe with overrides, checked and resolved again.
 Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include <algorithm>
-#include <type_traits>
+
+#include "launcher/supervise/policy.h"
 
 namespace ptrain::supervise {
 
@@ -17,10 +18,6 @@ using run::EventKind;
 constexpr double kLauncherGrace = 2;
 // And it ends by itself, clearing its files away, in about as long after its ranks are killed.
 constexpr double kKillGrace = 1.5;
-
-bool is_failure(ExitCode code) {
-  return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
-}
 
 // A rank's exit code means something only when it is one of ours.
 ExitCode code_of_exit(int code) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/recipe/shapes.h"
+
 namespace ptrain::supervise {
 
 namespace {
@@ -59,13 +61,13 @@ Decision decide(const Past& past) {
               : fmt::format("a new attempt starts from step {}", past.checkpoint_now)};
 }
 
-std::string shape_after(const run::Plan& plan, std::int64_t step) {
-  std::int64_t end = 0;
-  for (const auto& shape : plan.recipe.shapes) {
-    end += shape.steps;
-    if (step < end) return shape.name;
-  }
-  return "";
+bool is_failure(ExitCode code) {
+  return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
+}
+
+std::string next_shape_name(const run::Plan& plan, std::int64_t step) {
+  const auto span = recipe::shape_after(plan.recipe, step);
+  return step < span.last_step ? plan.recipe.shapes[span.index].name : "";
 }
 
 }  // namespace ptrain::supervise

@@ -30,8 +30,10 @@ struct Decision {
 // again while the budget lasts, but not twice from the same checkpoint (kNoProgress).
 Decision decide(const Past& past);
 
-// The shape in which step `step` + 1 lies: steps are counted through all shapes. Empty: all are
-// done.
-std::string shape_after(const run::Plan& plan, std::int64_t step);
+// The run ended neither as it should nor because it was asked to.
+bool is_failure(ExitCode code);
+
+// The name of the shape that the step after `step` finished ones belongs to; empty: all are done.
+std::string next_shape_name(const run::Plan& plan, std::int64_t step);
 
 }  // namespace ptrain::supervise

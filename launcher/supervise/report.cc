@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "launcher/base/file.h"
+#include "launcher/supervise/policy.h"
 
 namespace ptrain::supervise {
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr std::size_t kTailLines = 20;
 constexpr std::streamoff kTailBytes = 65536;
-
-bool is_failure(ExitCode code) {
-  return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
-}
 
 // The failed rank's. Where none is named (mpirun does not always say which rank ended a job that
 // never began), the first rank's that wrote anything, else what mpirun wrote.

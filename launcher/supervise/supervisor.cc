@@ -4,9 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <utility>
 
-#include "launcher/base/file.h"
+#include "core/recipe/shapes.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/measurements.h"
@@ -20,18 +19,13 @@ namespace ptrain::supervise {
 
 namespace {
 
-std::int64_t total_steps(const run::Plan& plan) {
-  std::int64_t total = 0;
-  for (const auto& shape : plan.recipe.shapes) total += shape.steps;
-  return total;
-}
-
 class Supervisor {
  public:
   explicit Supervisor(const Setup& setup)
       : setup_(setup),
         log_(setup.directory),
-        progress_(stderr, total_steps(setup.plan), setup.plan.recipe.log.every_steps) {}
+        progress_(stderr, recipe::total_steps(setup.plan.recipe),
+                  setup.plan.recipe.log.every_steps) {}
 
   Result<run::Verdict> run();
 
@@ -51,7 +45,7 @@ class Supervisor {
   // The shape of the next step, as far as the names of checkpoints tell. When the newest is
   // damaged the engine knows better, and asks for another shape.
   std::string next_shape() const {
-    return shape_after(setup_.plan, std::max(newest_checkpoint(), setup_.plan.origin.step));
+    return next_shape_name(setup_.plan, std::max(newest_checkpoint(), setup_.plan.origin.step));
   }
 
   const Setup& setup_;

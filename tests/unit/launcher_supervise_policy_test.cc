@@ -55,11 +55,11 @@ TEST(Policy, StepsFindTheirShape) {
   plan.recipe.shapes[0].steps = 30;
   plan.recipe.shapes[1].name = "long";
   plan.recipe.shapes[1].steps = 10;
-  EXPECT_EQ(shape_after(plan, -1), "short");
-  EXPECT_EQ(shape_after(plan, 29), "short");
-  EXPECT_EQ(shape_after(plan, 30), "long");
-  EXPECT_EQ(shape_after(plan, 39), "long");
-  EXPECT_EQ(shape_after(plan, 40), "");
+  EXPECT_EQ(next_shape_name(plan, -1), "short");
+  EXPECT_EQ(next_shape_name(plan, 29), "short");
+  EXPECT_EQ(next_shape_name(plan, 30), "long");
+  EXPECT_EQ(next_shape_name(plan, 39), "long");
+  EXPECT_EQ(next_shape_name(plan, 40), "");
 }
 
 }  // namespace
