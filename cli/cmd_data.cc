@@ -14,6 +14,7 @@
 #include "core/packing/survey.h"
 #include "core/run/build_id.h"
 #include "core/run/directory.h"
+#include "core/run/json_fields.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -106,7 +107,7 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   code = static_cast<ExitCode>(engine_main(build.c_str(), run::to_json_text(request).c_str()));
   if (code != ExitCode::kDone) return nlohmann::json();  // the engine has said why
   PTRAIN_TRY(const std::string text, read_file(request.output, kMostBytes));
-  return nlohmann::json::parse(text);
+  return run::parse_json(text, request.output);
 }
 
 // The targets of each training document, in the order of the first epoch.
