@@ -18,7 +18,7 @@ PHASES = {"start": "starting", "train": "training", "save": "saving", "publish":
           "next": "between shapes"}
 LEAST_EACH = {"start": 8, "train": 8, "save": 8, "publish": 8}
 LEAST = 40
-NUM_RUNS = 17
+NUM_RUNS = 19
 KILLS_A_RUN = 3
 RANDOM_RUNS = 3   # of them, killed at any time
 
