@@ -20,8 +20,6 @@ Result<run::Plan> given_plan(const RunArguments& arguments, const recipe::Loaded
         ExitCode::kUsage,
         fmt::format("the plan {} was made for another recipe or other overrides", arguments.plan),
         "make it again with `ptrain plan`, or leave --plan out");
-  if (plan.shapes.empty())
-    return fail(ExitCode::kUsage, fmt::format("the plan {} has no shapes", arguments.plan));
   plan.build = run::build_id();
   return plan;
 }
@@ -38,15 +36,15 @@ Result<run::Plan> plan_of(const RunArguments& arguments, const recipe::LoadedRec
 Result<ExitCode> cmd_run(const RunArguments& arguments) {
   PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, arguments.overrides));
   PTRAIN_TRY(const run::Plan plan, plan_of(arguments, loaded));
-  const std::string path = new_run_path(arguments.directory, plan.recipe.name);
   if (arguments.dry_run) {
+    const std::string path = new_run_path(arguments.directory, plan.recipe.name);
     PTRAIN_TRY(const std::string command, start_command({path}, plan));
     print(run::to_json(plan).dump(1) + "\n");
     print_line(command);
     return ExitCode::kDone;
   }
   PTRAIN_CHECK(check_start());
-  PTRAIN_TRY(const run::Directory directory, write_run(path, loaded, plan));
+  PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, plan));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
   return start_run(directory, plan, lock);
 }

@@ -36,9 +36,11 @@ std::string layouts_text(const run::Plan& plan) {
   return text;
 }
 
-Result<run::Directory> write_run(const std::string& path, const recipe::LoadedRecipe& loaded,
+Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan) {
-  PTRAIN_TRY(const run::Directory directory, supervise::create_run(path));
+  const std::string path = new_run_path(given, plan.recipe.name);
+  PTRAIN_TRY(const run::Directory directory,
+             given.empty() ? supervise::create_next_run(path) : supervise::create_run(path));
   PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
   PTRAIN_CHECK(write_plan(directory.plan(), plan));
   supervise::EventLog log(directory);

@@ -9,14 +9,15 @@
 
 namespace ptrain::cli {
 
-// Where a new run goes: the folder asked for, or runs/NAME/TIME.
+// Where a new run goes: the folder asked for, or runs/NAME/TIME, with a number behind it where that
+// is taken.
 std::string new_run_path(const std::string& directory, const std::string& name);
 
 // What must be there to start ranks: mpirun and the engine. Checked before anything is written.
 Status check_start();
 
-// Makes the run directory with recipe, plan and first events.
-Result<run::Directory> write_run(const std::string& path, const recipe::LoadedRecipe& loaded,
+// Makes the run directory, the given one or else a new one, with recipe, plan and first events.
+Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan);
 
 // "short: dp 2, long: shard 2"

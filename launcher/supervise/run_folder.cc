@@ -69,13 +69,25 @@ Result<run::Directory> create_run(const std::string& path) {
   return directory;
 }
 
+Result<run::Directory> create_next_run(const std::string& path) {
+  constexpr int kMostTries = 1000;
+  auto created = create_run(path);
+  for (int i = 2; i <= kMostTries && !created && created.error().code == ExitCode::kUsage; ++i)
+    created = create_run(fmt::format("{}-{}", path, i));
+  return created;
+}
+
 Status create_attempt(const run::Directory& directory, int attempt) {
   return make_folder(directory.attempt_folder(attempt));
 }
 
 Result<run::Directory> open_run(const std::string& path) {
   const run::Directory directory{absolute_path(path)};
-  if (is_regular_file(directory.plan())) return directory;
+  std::error_code error;
+  if (fs::is_regular_file(directory.plan(), error)) return directory;
+  if (error == std::errc::permission_denied)
+    return fail(ExitCode::kUsage, fmt::format("cannot look into {}: {}", path, error.message()),
+                "a run's folder is its owner's alone");
   return fail(ExitCode::kUsage, fmt::format("{} is not a run directory: it has no plan.json", path),
               "`ptrain list` shows the runs");
 }

@@ -12,6 +12,10 @@ namespace ptrain::supervise {
 // Makes the run directory and its folders, for the owner alone. One that exists already is refused.
 Result<run::Directory> create_run(const std::string& path);
 
+// The same at `path`, or where that exists at the first of PATH-2, PATH-3, ... that does not: runs
+// that start in the same second get a directory each.
+Result<run::Directory> create_next_run(const std::string& path);
+
 // The same for one attempt's folder of logs.
 Status create_attempt(const run::Directory& directory, int attempt);
 

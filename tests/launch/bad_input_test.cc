@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "tests/launch/run_fixture.h"
 
@@ -100,6 +101,14 @@ TEST_F(BadInput, ARunFolderThatExists) {
   EXPECT_EQ(last_code_, 2);
   EXPECT_TRUE(said("exists already") && said("ptrain resume")) << output_;
   EXPECT_TRUE(fs::is_empty(run_.root));
+}
+
+TEST_F(BadInput, RunsOfTheSameSecondHaveFoldersOfTheirOwn) {
+  try_shell("cd " + folder_ + " && for i in 1 2 3; do (" + binary_ +
+            " run recipe.yaml || echo REFUSED) & done; wait");
+  EXPECT_FALSE(said("REFUSED")) << output_;
+  const fs::directory_iterator runs(folder_ + "/runs/launched");
+  EXPECT_EQ(std::distance(begin(runs), end(runs)), 3);
 }
 
 TEST_F(BadInput, RunsThatCannotBeWritten) {
