@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "core/recipe/json.h"
 #include "core/run/json_fields.h"
 
@@ -12,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 1;
+constexpr int kMostRanks = 1 << 20;
 
 json json_of(const RankPlace& place) {
   return {{"rank", place.rank}, {"node", place.node}, {"slot", place.slot}, {"gpu", place.gpu}};
@@ -105,9 +110,14 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("shared_window", layout.shared_window);
   if (recompute != "none" && recompute != "full")
     reader.refuse(fmt::format("recompute is '{}', neither none nor full", recompute));
-  for (const int degree : {layout.dp, layout.shard, layout.cp, layout.tp, layout.pp})
-    if (degree < 1 || degree > (1 << 20))
-      reader.refuse(fmt::format("a degree is {}, not 1 or more", degree));
+  std::int64_t num_ranks = 1;  // stays below 2^40 here, so that Layout::num_ranks() fits an int
+  for (const int degree : {layout.dp, layout.shard, layout.cp, layout.tp, layout.pp}) {
+    if (degree < 1 || degree > kMostRanks)
+      reader.refuse(fmt::format("a degree is {}; allowed: 1 to {}", degree, kMostRanks));
+    else if (num_ranks *= degree; num_ranks > kMostRanks)
+      reader.refuse(fmt::format("more than {} ranks", kMostRanks));
+    if (num_ranks > kMostRanks) break;
+  }
   PTRAIN_CHECK(reader.status());
   layout.recompute = recompute == "full" ? recipe::Recompute::kFull : recipe::Recompute::kNone;
   return layout;
@@ -180,6 +190,27 @@ Status read_lists(const json& ranks, const json& shapes, Plan& plan) {
   return {};
 }
 
+// A plan that somebody edited: its parts must fit each other before ranks are started on it.
+Status check_shapes(const Plan& plan) {
+  const auto refuse = [](std::string why) {
+    return fail(ExitCode::kUsage, "plan: shapes: " + std::move(why));
+  };
+  const auto& wanted = plan.recipe.shapes;
+  if (plan.shapes.size() != wanted.size() || wanted.empty())
+    return refuse(fmt::format("there are {}, but the plan's recipe has {}", plan.shapes.size(),
+                              wanted.size()));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const ShapePlan& shape = plan.shapes[i];
+    if (shape.name != wanted[i].name)
+      return refuse(
+          fmt::format("'{}' stands where the recipe has '{}'", shape.name, wanted[i].name));
+    if (std::cmp_not_equal(shape.layout.num_ranks(), plan.ranks.size()))
+      return refuse(fmt::format("the layout of '{}' has {} ranks, but the plan places {}",
+                                shape.name, shape.layout.num_ranks(), plan.ranks.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 json to_json(const Plan& plan) {
@@ -214,6 +245,7 @@ Result<Plan> plan_from_json(const json& object) {
   PTRAIN_CHECK(reader.status());
   PTRAIN_TRY(plan.recipe, recipe::from_json(recipe));
   PTRAIN_CHECK(read_lists(ranks, shapes, plan));
+  PTRAIN_CHECK(check_shapes(plan));
   if (object.contains("origin")) {
     PTRAIN_TRY(plan.origin, read_origin(object["origin"]));
   }

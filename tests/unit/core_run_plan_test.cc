@@ -17,6 +17,12 @@ Plan example() {
   plan.recipe.model.intermediate_size = 128;
   plan.recipe.model.num_hidden_layers = 2;
   plan.recipe.model.num_attention_heads = 4;
+  recipe::Shape wanted;
+  wanted.name = "short";
+  wanted.sequence = 32;
+  wanted.global_batch_tokens = 64;
+  wanted.steps = 10;
+  plan.recipe.shapes = {wanted};
   plan.recipe_folder = "/recipes";
   plan.cluster = "here";
   plan.peak_flops_per_rank = 1e11;
@@ -73,6 +79,30 @@ TEST(Plan, DamageIsRefused) {
   json = to_json(example());
   json["shapes"][0]["layout"]["recompute"] = "some";
   EXPECT_FALSE(plan_from_json(json));
+}
+
+// Plans that hands have edited.
+TEST(Plan, ShapesThatDoNotFitAreRefused) {
+  const auto refused = [](const nlohmann::json& json) {
+    const auto read = plan_from_json(json);
+    return read ? "" : read.error().message;
+  };
+  auto json = to_json(example());
+  json["shapes"] = nlohmann::json::array();
+  EXPECT_EQ(refused(json), "plan: shapes: there are 0, but the plan's recipe has 1");
+  json = to_json(example());
+  json["shapes"].push_back(json["shapes"][0]);
+  EXPECT_EQ(refused(json), "plan: shapes: there are 2, but the plan's recipe has 1");
+  json = to_json(example());
+  json["shapes"][0]["name"] = "long";
+  EXPECT_EQ(refused(json), "plan: shapes: 'long' stands where the recipe has 'short'");
+  json = to_json(example());
+  json["shapes"][0]["layout"]["shard"] = 2;
+  EXPECT_EQ(refused(json),
+            "plan: shapes: the layout of 'short' has 4 ranks, but the plan places 2");
+  for (const char* axis : {"dp", "shard", "cp", "tp", "pp"})
+    json["shapes"][0]["layout"][axis] = 1 << 20;
+  EXPECT_EQ(refused(json), "plan: layout: more than 1048576 ranks");
 }
 
 }  // namespace

@@ -31,7 +31,14 @@ TEST_F(PlanFile, ComesBack) {
   plan.recipe.model.intermediate_size = 128;
   plan.recipe.model.num_hidden_layers = 2;
   plan.recipe.model.num_attention_heads = 4;
+  recipe::Shape wanted;
+  wanted.name = "short";
+  wanted.sequence = 32;
+  wanted.global_batch_tokens = 64;
+  wanted.steps = 10;
+  plan.recipe.shapes = {wanted};
   plan.ranks = {{0, "a", 0, -1}};
+  plan.shapes.emplace_back().name = "short";
   const std::string path = folder_ + "/plan.json";
   ASSERT_TRUE(write_plan(path, plan));
   EXPECT_EQ(read_plan(path), plan);
