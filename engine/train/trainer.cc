@@ -6,6 +6,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "core/recipe/shapes.h"
 #include "core/run/directory.h"
@@ -231,6 +232,7 @@ class Trainer {
                        {{"step", progress_.step}, {"folder", folder}});
     } catch (const EngineError& error) {
       if (error.error().code != ExitCode::kUnusable) throw;
+      save_error_ = error.what();
       reporter_->event(EventKind::kCheckpointFailed,
                        {{"step", progress_.step}, {"message", error.what()}});
     }
@@ -240,7 +242,8 @@ class Trainer {
 
   Outcome unsaved() const {
     return {ExitCode::kUnusable,
-            fmt::format("step {} is done, but its checkpoint could not be written", progress_.step),
+            fmt::format("step {} is done, but its checkpoint could not be written: {}",
+                        progress_.step, save_error_),
             ""};
   }
 
@@ -284,6 +287,7 @@ class Trainer {
   Clock::time_point last_save_;
   std::int64_t first_step_ = 0;  // finished before this attempt
   std::int64_t saved_step_ = -1;
+  std::string save_error_;  // of the last checkpoint that could not be written
 };
 
 }  // namespace
