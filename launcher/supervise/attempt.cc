@@ -131,8 +131,10 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
       feed(Tick{});
     show_ranks();
   }
-  PTRAIN_CHECK(publish_file(
-      setup_.directory.attempt_folder(setup_.request.attempt) + "/launcher.log", output_));
+  const std::string log = setup_.directory.attempt_folder(setup_.request.attempt);
+  // On a full disk the verdict counts more than this log.
+  if (const auto kept = publish_file(log + "/launcher.log", output_); !kept)
+    listeners_.progress.say("warning: " + kept.error().message);
   return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape()};
 }
 

@@ -98,14 +98,16 @@ Result<Decision> Supervisor::judge(const AttemptEnd& end) {
 
 Status Supervisor::finish(const run::Verdict& verdict) {
   progress_.finish();
-  PTRAIN_CHECK(log_.write(verdict));
-  PTRAIN_CHECK(log_.write(run::EventKind::kRunEnded, -1,
-                          {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
+  // Said even when a full disk takes no more files: it may be all that is left of the verdict.
+  const auto file = log_.write(verdict);
+  const auto event =
+      log_.write(run::EventKind::kRunEnded, -1,
+                 {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}});
   say_all(measurements_.beside(setup_.plan));
   say_all(failure_lines(setup_.directory, verdict));
   progress_.say("run directory: " + setup_.directory.root);
   progress_.say(verdict_line(verdict));
-  return {};
+  return file ? event : file;
 }
 
 Result<run::Verdict> Supervisor::run() {
