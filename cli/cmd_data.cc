@@ -97,6 +97,9 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   run::Plan plan;
   plan.recipe = loaded.recipe;
   plan.recipe_folder = loaded.folder;
+  // The engine reads a plan; to read data it takes one process and no layout.
+  plan.ranks.push_back({});
+  for (const auto& shape : loaded.recipe.shapes) plan.shapes.emplace_back().name = shape.name;
   PTRAIN_CHECK(write_plan(run::Directory{scratch.path()}.plan(), plan));
   run::Request request;
   request.mode = run::Mode::kData;
@@ -110,12 +113,15 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   return run::parse_json(text, request.output);
 }
 
-// The targets of each training document, in the order of the first epoch.
-Result<Lengths> lengths_in_order(const std::string& index, std::uint64_t seed) {
+// The targets of each training document, in the order of the first epoch, weights considered.
+Result<Lengths> lengths_in_order(const std::string& index, const recipe::Recipe& recipe) {
   PTRAIN_TRY(const std::string bytes, read_file(index + ".idx", kMostBytes));
   PTRAIN_TRY(const data::IndexTable table, data::index_from_bytes(std::as_bytes(std::span(bytes))));
+  std::vector<double> weights;
+  for (const auto& source : recipe.data.train) weights.push_back(source.weight);
   Lengths lengths;
-  for (const auto document : packing::document_order(seed, 0, table.num_documents())) {
+  for (const auto document :
+       packing::weighted_order(recipe.seed, 0, packing::sources_from(table.sources, weights))) {
     const auto d = static_cast<std::size_t>(document);
     lengths.push_back(table.begin[d + 1] - table.begin[d] - 1);
   }
@@ -133,9 +139,8 @@ Result<ExitCode> survey_recipe(const DataArguments& arguments) {
   ExitCode code = ExitCode::kDone;
   PTRAIN_TRY(nlohmann::json result, prepare(loaded, code));
   if (code != ExitCode::kDone) return code;
-  PTRAIN_TRY(
-      const Lengths lengths,
-      lengths_in_order(result.at("train").at("index").get<std::string>(), loaded.recipe.seed));
+  PTRAIN_TRY(const Lengths lengths,
+             lengths_in_order(result.at("train").at("index").get<std::string>(), loaded.recipe));
   std::string text;
   for (const char* side : {"train", "validation"})
     if (result.contains(side)) text += index_text(side, result[side]);

@@ -63,6 +63,15 @@ void draw(std::uint64_t seed, std::int64_t epoch, std::size_t number, const Sour
 
 }  // namespace
 
+std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
+                                 const std::vector<double>& weights) {
+  std::vector<Source> sources;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    sources.push_back(
+        {bounds[i], bounds[i + 1] - bounds[i], i < weights.size() ? weights[i] : 1.0});
+  return sources;
+}
+
 std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
                                          const std::vector<Source>& sources) {
   std::vector<std::int64_t> documents;

@@ -38,6 +38,10 @@ struct Source {
   double weight = 1;
 };
 
+// Source i holds the documents from bounds[i] to bounds[i + 1]; weights that are not given are 1.
+std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
+                                 const std::vector<double>& weights);
+
 // The documents of an epoch, shuffled. Of a source with weight 2.25 every document comes twice and
 // a quarter of them, rounded, a third time: each epoch goes on in the source's own seeded order
 // where the one before it ended, so that the choice falls on all alike. At least one document of a

@@ -27,14 +27,6 @@ bool has_targets(const Index& index) {
                     hint);
 }
 
-std::vector<packing::Source> sources_of(const Index& index, const std::vector<double>& weights) {
-  const std::vector<std::int64_t> begin = index.sources();
-  std::vector<packing::Source> sources;
-  for (std::size_t i = 0; i + 1 < begin.size(); ++i)
-    sources.push_back({begin[i], begin[i + 1] - begin[i], i < weights.size() ? weights[i] : 1.0});
-  return sources;
-}
-
 // What a position is a position in: the documents, and how often each comes.
 std::string identity_of(const Index& index, const std::vector<double>& weights) {
   std::string text = index.content_hash();
@@ -48,7 +40,7 @@ std::string identity_of(const Index& index, const std::vector<double>& weights) 
 RowStream::RowStream(std::shared_ptr<const Index> index, Loader::Options options)
     : index_(std::move(index)),
       options_(std::move(options)),
-      sources_(sources_of(*index_, options_.weights)),
+      sources_(packing::sources_from(index_->sources(), options_.weights)),
       identity_(identity_of(*index_, options_.weights)),
       order_(packing::weighted_order(options_.seed, 0, sources_)),
       num_places_(std::ssize(order_)) {

@@ -32,7 +32,10 @@ class Supervisor {
  private:
   Result<AttemptEnd> attempt(const std::string& shape);
   Result<AttemptSetup> prepare(const run::ShapePlan& shape);
-  Result<Decision> judge(const AttemptEnd& end);
+  Decision judge(const AttemptEnd& end);
+  void note(const Status& written) {
+    if (!written) progress_.say("warning: " + written.error().message);
+  }
   Status finish(const run::Verdict& verdict);
   void say_all(const std::vector<std::string>& lines) {
     for (const auto& line : lines) progress_.say(line);
@@ -86,13 +89,14 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   return run_attempt(prepared, log_, progress_, measurements_, signals_);
 }
 
-Result<Decision> Supervisor::judge(const AttemptEnd& end) {
+Decision Supervisor::judge(const AttemptEnd& end) {
   const Decision decision =
       decide({end.verdict, end.next_shape, num_restarts_, setup_.plan.recipe.failure.max_restarts,
               checkpoint_before_, newest_checkpoint()});
-  PTRAIN_CHECK(log_.write(run::EventKind::kAttemptEnded, -1, run::to_json(end.verdict)));
-  PTRAIN_CHECK(log_.write(run::EventKind::kDecision, -1,
-                          {{"code", static_cast<int>(decision.code)}, {"next", decision.next}}));
+  // A full disk must not keep the run from its verdict.
+  note(log_.write(run::EventKind::kAttemptEnded, -1, run::to_json(end.verdict)));
+  note(log_.write(run::EventKind::kDecision, -1,
+                  {{"code", static_cast<int>(decision.code)}, {"next", decision.next}}));
   return decision;
 }
 
@@ -117,7 +121,7 @@ Result<run::Verdict> Supervisor::run() {
   std::string shape = next_shape();
   for (;;) {
     PTRAIN_TRY(AttemptEnd end, attempt(shape));
-    PTRAIN_TRY(const Decision decision, judge(end));
+    const Decision decision = judge(end);
     run::Verdict verdict = end.verdict;
     verdict.code = decision.code;
     verdict.next = decision.next;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "launcher/supervise/run_folder.h"
@@ -30,6 +31,8 @@ class Verdicts : public RunFixture {
     return process;
   }
 
+  void wait_for_collective(std::size_t rank);
+
   void expect_verdict(base::Subprocess process, ExitCode code, int rank, int signal = 0) {
     EXPECT_EQ(end_of(std::move(process)), static_cast<int>(code)) << output_;
     EXPECT_EQ(verdict().code, code);
@@ -52,8 +55,21 @@ TEST_F(Verdicts, KilledBySignals) {
   }
 }
 
+// Until the supervisor has heard of a collective of the rank: heartbeats come once a second.
+void Verdicts::wait_for_collective(std::size_t rank) {
+  const std::string board = run_.attempt_folder(1) + "/ranks.json";
+  for (int tries = 0; tries < 300; ++tries) {
+    const auto ranks = nlohmann::json::parse(read(board), nullptr, false);
+    if (ranks.is_array() && ranks.size() > rank && ranks[rank].value("collective", "") != "")
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  FAIL() << "no heartbeat of rank " << rank << " names a collective";
+}
+
 TEST_F(Verdicts, AFrozenRankIsNamedWithItsCollective) {
   auto process = start_long({"failure.hang_timeout=2"});
+  wait_for_collective(1);
   ::kill(pid_of(1), SIGSTOP);
   since_ = Clock::now();
   expect_verdict(std::move(process), ExitCode::kHang, 1);

@@ -22,7 +22,7 @@ def blocks(text, language):
 
 
 def masked(line):
-    line = re.sub(r"(short|long): (dp|shard)\d[^,)]*", r"\1: LAYOUT", line)
+    line = re.sub(r"shape (short|long): \d ranks.* a step is .*", r"shape \1: LAYOUT", line)
     line = re.sub(r"/\S*/runs/\S+|/tmp/\S+", "RUN", line)
     line = re.sub(r"\d+h\d+m|\d+m\d+s|\d+s left", "TIME", line)
     line = re.sub(r"TIME( left)?", "TIME", line)
