@@ -111,8 +111,7 @@ GlobMatches expand_glob(const std::string& pattern, const std::string& folder) {
   if (!parts.empty()) Walk(found).start(root, parts);
   std::ranges::sort(found.files);
   // `**/**` reaches a file on several ways.
-  const auto repeated = std::ranges::unique(found.files);
-  found.files.erase(repeated.begin(), repeated.end());
+  found.files.erase(std::unique(found.files.begin(), found.files.end()), found.files.end());
   return found;
 }
 
