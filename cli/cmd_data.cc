@@ -12,6 +12,7 @@
 #include "core/data/index_format.h"
 #include "core/packing/random.h"
 #include "core/packing/survey.h"
+#include "core/recipe/source_weights.h"
 #include "core/run/build_id.h"
 #include "core/run/directory.h"
 #include "core/run/json_fields.h"
@@ -117,11 +118,10 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
 Result<Lengths> lengths_in_order(const std::string& index, const recipe::Recipe& recipe) {
   PTRAIN_TRY(const std::string bytes, read_file(index + ".idx", kMostBytes));
   PTRAIN_TRY(const data::IndexTable table, data::index_from_bytes(std::as_bytes(std::span(bytes))));
-  std::vector<double> weights;
-  for (const auto& source : recipe.data.train) weights.push_back(source.weight);
   Lengths lengths;
-  for (const auto document :
-       packing::weighted_order(recipe.seed, 0, packing::sources_from(table.sources, weights))) {
+  for (const auto document : packing::weighted_order(
+           recipe.seed, 0,
+           packing::sources_from(table.sources, recipe::source_weights(recipe.data)))) {
     const auto d = static_cast<std::size_t>(document);
     lengths.push_back(table.begin[d + 1] - table.begin[d] - 1);
   }

@@ -66,12 +66,6 @@ void append_row(MicroBatch& batch, const Index& index, const packing::Row& row) 
 
 }  // namespace
 
-std::vector<double> source_weights(const recipe::Data& data) {
-  std::vector<double> weights;
-  for (const recipe::DataSource& source : data.train) weights.push_back(source.weight);
-  return weights;
-}
-
 struct Loader::Impl {
   Impl(std::shared_ptr<const Index> data, Options options)
       : index(data), sequence(options.sequence), stream(std::move(data), std::move(options)) {}

@@ -11,9 +11,6 @@
 
 namespace ptrain::data {
 
-// The weights of data.train, for Loader::Options.
-std::vector<double> source_weights(const recipe::Data& data);
-
 // One shard of a global step: this rank's micro-batches.
 struct StepRows {
   std::vector<MicroBatch> micro_batches;

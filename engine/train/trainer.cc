@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/recipe/shapes.h"
+#include "core/recipe/source_weights.h"
 #include "core/run/directory.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -82,7 +83,7 @@ class Trainer {
     loader_.emplace(
         data_.train,
         data::Loader::Options{by_rank ? recipe_.seed + 1 : recipe_.seed, shape_->shape().sequence,
-                              recipe_.data.packing, true, data::source_weights(recipe_.data)});
+                              recipe_.data.packing, true, recipe::source_weights(recipe_.data)});
     if (from.source)
       load_state(rank_state(), from);
     else
