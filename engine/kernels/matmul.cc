@@ -1,5 +1,6 @@
 #include "engine/kernels/matmul.h"
 
+#include "engine/base/bfloat16.h"
 #include "engine/base/engine_error.h"
 
 // Fortran's GEMM with 64-bit integers, which libtorch_cpu exports from the MKL inside it.
@@ -12,13 +13,32 @@ void dgemm_64_(const char* transpose_a, const char* transpose_b, const std::int6
                const std::int64_t* n, const std::int64_t* k, const double* alpha, const double* a,
                const std::int64_t* lda, const double* b, const std::int64_t* ldb,
                const double* beta, double* c, const std::int64_t* ldc);
+void gemm_bf16bf16f32_64_(const char* transpose_a, const char* transpose_b, const std::int64_t* m,
+                          const std::int64_t* n, const std::int64_t* k, const float* alpha,
+                          const ptrain::BFloat16* a, const std::int64_t* lda,
+                          const ptrain::BFloat16* b, const std::int64_t* ldb, const float* beta,
+                          float* c, const std::int64_t* ldc);
 }
 
 namespace ptrain::kernels {
 namespace {
 
-constexpr auto* gemm(float) { return sgemm_64_; }
-constexpr auto* gemm(double) { return dgemm_64_; }
+constexpr auto* gemm(float, float) { return sgemm_64_; }
+constexpr auto* gemm(double, double) { return dgemm_64_; }
+constexpr auto* gemm(BFloat16, float) { return gemm_bf16bf16f32_64_; }
+
+struct Orientation {
+  char first, second;
+  std::int64_t inner;
+};
+
+template <class In, class Out>
+void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Orientation& o,
+              bool accumulate) {
+  const Out alpha = 1, beta = accumulate ? Out{1} : Out{0};
+  gemm(In{}, Out{})(&o.first, &o.second, &c.cols, &c.rows, &o.inner, &alpha, b.as<In>(), &b.stride,
+                    a.as<In>(), &a.stride, &beta, c.as<Out>(), &c.stride);
+}
 
 }  // namespace
 
@@ -28,14 +48,15 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions opt
   PT_CHECK((options.transpose_a ? a.cols : a.rows) == c.rows);
   PT_CHECK((options.transpose_b ? b.rows : b.cols) == c.cols);
   PT_CHECK((options.transpose_b ? b.cols : b.rows) == inner);
-  PT_CHECK(a.dtype == c.dtype && b.dtype == c.dtype);
-  const char first = options.transpose_b ? 'T' : 'N';
-  const char second = options.transpose_a ? 'T' : 'N';
-  dispatch(c.dtype, [&]<class T>(T) {
-    const T alpha = 1, beta = options.accumulate ? T{1} : T{0};
-    gemm(T{})(&first, &second, &c.cols, &c.rows, &inner, &alpha, b.as<T>(), &b.stride, a.as<T>(),
-              &a.stride, &beta, c.as<T>(), &c.stride);
-  });
+  PT_CHECK(a.dtype == b.dtype);
+  const Orientation orientation{options.transpose_b ? 'T' : 'N', options.transpose_a ? 'T' : 'N',
+                                inner};
+  if (a.dtype == DType::kBFloat16) {
+    PT_CHECK(c.dtype == DType::kFloat32);
+    return multiply<BFloat16, float>(a, b, c, orientation, options.accumulate);
+  }
+  PT_CHECK(a.dtype == c.dtype);
+  dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });
 }
 
 }  // namespace ptrain::kernels

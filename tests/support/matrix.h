@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "engine/base/tensor.h"
@@ -13,18 +14,21 @@ namespace ptrain::test {
 // A matrix that owns its memory, with `gap` elements between rows that hold 777 and must stay so.
 template <class T>
 struct Matrix {
+  using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
+
   Matrix(std::int64_t num_rows, std::int64_t num_cols, std::int64_t gap = 0)
       : rows(num_rows),
         cols(num_cols),
         stride(num_cols + gap),
-        values(static_cast<std::size_t>(rows * stride), T{777}) {}
+        values(static_cast<std::size_t>(rows * stride), T(777)) {}
 
   static Matrix random(std::int64_t rows, std::int64_t cols, unsigned seed, std::int64_t gap = 0) {
     Matrix result(rows, cols, gap);
     std::mt19937 generator(seed);
     std::normal_distribution<double> normal;
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < cols; ++c) result(r, c) = static_cast<T>(normal(generator));
+      for (std::int64_t c = 0; c < cols; ++c)
+        result(r, c) = static_cast<T>(static_cast<Wide>(normal(generator)));
     return result;
   }
   static Matrix filled(std::int64_t rows, std::int64_t cols, T value) {
@@ -40,12 +44,15 @@ struct Matrix {
     return values[static_cast<std::size_t>(r * stride + c)];
   }
   Tensor view() {
-    return {values.data(), sizeof(T) == 8 ? DType::kFloat64 : DType::kFloat32, rows, cols, stride};
+    constexpr DType kDType = sizeof(T) == 8   ? DType::kFloat64
+                             : sizeof(T) == 4 ? DType::kFloat32
+                                              : DType::kBFloat16;
+    return {values.data(), kDType, rows, cols, stride};
   }
   bool gaps_untouched() const {
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = cols; c < stride; ++c)
-        if ((*this)(r, c) != T{777}) return false;
+        if ((*this)(r, c) != T(777)) return false;
     return true;
   }
 

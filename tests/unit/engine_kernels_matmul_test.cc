@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/base/bfloat16.h"
 #include "engine/kernels/matmul.h"
 #include "tests/support/matrix.h"
 
@@ -9,8 +10,8 @@ namespace {
 using test::Matrix;
 
 // c + a b with plain loops, in double.
-template <class T>
-test::Doubles product(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& c,
+template <class In, class Out>
+test::Doubles product(const Matrix<In>& a, const Matrix<In>& b, const Matrix<Out>& c,
                       MatmulOptions options) {
   test::Doubles result(c.rows, c.cols);
   for (std::int64_t i = 0; i < c.rows; ++i)
@@ -24,16 +25,16 @@ test::Doubles product(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& c
   return result;
 }
 
-template <class T>
+template <class In, class Out>
 void expect_products(double bound) {
   const std::int64_t m = 7, n = 5, k = 9;
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const bool accumulate : {false, true}) {
         const MatmulOptions options{transpose_a, transpose_b, accumulate};
-        auto a = Matrix<T>::random(transpose_a ? k : m, transpose_a ? m : k, 1, 3);
-        auto b = Matrix<T>::random(transpose_b ? n : k, transpose_b ? k : n, 2, 2);
-        auto c = Matrix<T>::random(m, n, 3, 4);
+        auto a = Matrix<In>::random(transpose_a ? k : m, transpose_a ? m : k, 1, 3);
+        auto b = Matrix<In>::random(transpose_b ? n : k, transpose_b ? k : n, 2, 2);
+        auto c = Matrix<Out>::random(m, n, 3, 4);
         const test::Doubles wanted = product(a, b, c, options);
         matmul(a.view(), b.view(), c.view(), options);
         EXPECT_LT(test::largest_difference(c, wanted), bound)
@@ -43,8 +44,18 @@ void expect_products(double bound) {
 }
 
 TEST(Matmul, StridedRowsInEveryOrientation) {
-  expect_products<double>(1e-13);
-  expect_products<float>(1e-5);
+  expect_products<double, double>(1e-13);
+  expect_products<float, float>(1e-5);
+}
+
+// The products of bfloat16 values are exact in float32: only the sum rounds.
+TEST(Matmul, MultipliesBFloat16IntoFloat32) { expect_products<BFloat16, float>(1e-5); }
+
+TEST(Matmul, RefusesDtypesThatDoNotFit) {
+  Matrix<float> a(2, 2), c(2, 2);
+  Matrix<BFloat16> b(2, 2);
+  EXPECT_ANY_THROW(matmul(a.view(), b.view(), c.view()));
+  EXPECT_ANY_THROW(matmul(b.view(), b.view(), b.view()));
 }
 
 TEST(Matmul, RefusesShapesThatDoNotFit) {
