@@ -5,10 +5,12 @@
 
 namespace ptrain {
 
-enum class DType : std::uint8_t { kFloat32, kFloat64, kBFloat16, kInt32, kInt64 };
+enum class DType : std::uint8_t { kFloat32, kFloat64, kBFloat16, kInt32, kInt64, kUInt8 };
 
 constexpr std::int64_t size_of(DType dtype) {
   switch (dtype) {
+    case DType::kUInt8:
+      return 1;
     case DType::kBFloat16:
       return 2;
     case DType::kFloat32:
@@ -33,6 +35,8 @@ constexpr std::string_view name_of(DType dtype) {
       return "int32";
     case DType::kInt64:
       return "int64";
+    case DType::kUInt8:
+      return "uint8";
   }
   return "";
 }

@@ -28,6 +28,8 @@ std::int64_t ParameterSpec::block_elements() const {
   switch (block) {
     case BlockKind::kElement:
       return 1;
+    case BlockKind::kRun:
+      return kRunElements;
     case BlockKind::kRow:
       return shape.empty() ? 1 : product(std::span(shape).subspan(1));
     case BlockKind::kMatrix:

@@ -10,8 +10,13 @@
 
 namespace ptrain::model {
 
-// The smallest run of elements that a shard may not split.
-enum class BlockKind { kElement, kRow, kMatrix };
+// The smallest run of elements that a shard may not split. kRun: kRunElements, counted from the
+// parameter's start; the last may be shorter.
+enum class BlockKind { kElement, kRun, kRow, kMatrix };
+inline constexpr std::int64_t kRunElements = 256;
+
+// How a parameter is updated. kSgd keeps no momentum.
+enum class UpdateRule { kAdamW, kAdam8bit, kMuon, kLion, kSgd, kSgdMomentum };
 
 // Initial values: normal(0, initializer_range); the same divided by sqrt(2 L); constants.
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
@@ -23,6 +28,7 @@ struct ParameterSpec {
   Init init = Init::kNormal;
   bool decays = true;  // weight decay applies (not on parameters of one dim)
   BlockKind block = BlockKind::kElement;
+  UpdateRule rule = UpdateRule::kAdamW;
   std::int64_t num_elements() const;
   std::int64_t block_elements() const;
   bool operator==(const ParameterSpec&) const = default;

@@ -51,6 +51,7 @@ void reduce_in_order(DType dtype, ReduceOp op, std::span<const std::byte* const>
     case DType::kInt64:
       return reduce_as<std::int64_t>(op, inputs, count, output);
     case DType::kBFloat16:
+    case DType::kUInt8:
       break;
   }
   throw EngineError(ExitCode::kBug, "a reduction over ranks in " + std::string(name_of(dtype)) +

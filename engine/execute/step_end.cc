@@ -66,7 +66,7 @@ void apply_optimizer(const model::Architecture& architecture, const StepSettings
                      const StepResult& result, state::GroupBuffer& group) {
   fault::point("train.optimizer.update");
   if (result.finite) {
-    optim::AdamWStep step{settings.learning_rate, settings.step, result.scale, true};
+    optim::Step step{settings.learning_rate, settings.step, result.scale, true};
     for (const auto& run : group.runs()) {
       step.decays = architecture.parameters[static_cast<std::size_t>(run.parameter)].decays ||
                     planted(Bug::kDecayOnNorms);

@@ -40,7 +40,7 @@ PT_KERNEL(update, Update)
 
 }  // namespace
 
-void adamw(const AdamWOptions& options, const AdamWStep& step, const Tensor& parameter,
+void adamw(const AdamWOptions& options, const Step& step, const Tensor& parameter,
            const Tensor& gradient, const Tensor& exp_avg, const Tensor& exp_avg_sq) {
   PT_CHECK(parameter.rows == 1 && gradient.cols == parameter.cols &&
            exp_avg.cols == parameter.cols && exp_avg_sq.cols == parameter.cols);

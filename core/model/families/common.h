@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/model/family.h"
+
+namespace ptrain::model::families {
+
+// value, or `otherwise` where it is 0 or kFamily: what a family fills in.
+template <class T>
+void set_default(T& value, T otherwise) {
+  if (value == T{}) value = otherwise;
+}
+
+// RMSNorm, gated MLP and one rotary table for every layer, as llama made them usual. Windows are
+// those of the model's layer_types, or of all layers where it names none.
+Decoder rotary_decoder(const recipe::Model& model);
+
+// Whether a layer has the window, by layer_types and max_window_layers.
+bool has_window(const recipe::Model& model, std::int64_t layer);
+
+// 1 / sqrt(value)
+double inverse_root(double value);
+
+}  // namespace ptrain::model::families

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/model/family.h"
+
+namespace ptrain::model::families {
+
+Family llama();
+Family mistral();
+Family qwen2();
+Family qwen3();
+Family gpt2();
+Family gemma2();
+Family gemma3();
+
+}  // namespace ptrain::model::families
