@@ -1,0 +1,52 @@
+#include "core/recipe/table/rows.h"
+
+namespace ptrain::recipe::table {
+namespace {
+
+constexpr auto in_cluster = [](auto& recipe, std::size_t) -> auto& { return recipe.cluster; };
+constexpr auto in_failure = [](auto& recipe, std::size_t) -> auto& { return recipe.failure; };
+constexpr auto in_log = [](auto& recipe, std::size_t) -> auto& { return recipe.log; };
+
+}  // namespace
+
+void add_machine(std::vector<Field>& all) {
+  append(all,
+         row({.path = "cluster.file",
+              .description = "YAML file that describes the machines, beside the recipe or in "
+                             "configs/clusters; empty: this machine is looked at."},
+             in_cluster, &Cluster::file),
+         row({.path = "cluster.ranks_per_node",
+              .unit = "ranks",
+              .range = {1, 65536},
+              .zero_word = "auto",
+              .description = "auto: one a physical core."},
+             in_cluster, &Cluster::ranks_per_node),
+         row({.path = "failure.max_restarts",
+              .unit = "restarts",
+              .range = {0, 1e6},
+              .description = "Automatic restarts from the newest good checkpoint."},
+             in_failure, &Failure::max_restarts),
+         choice<decltype(in_failure), Failure, OnNonFinite>(
+             {.path = "failure.nonfinite",
+              .description = "What a loss or gradient norm that is not a number does to the run."},
+             in_failure, &Failure::nonfinite,
+             {{"stop", OnNonFinite::kStop}, {"skip", OnNonFinite::kSkip}}),
+         row({.path = "failure.hang_timeout",
+              .unit = "seconds",
+              .range = {1, 1e6},
+              .zero_word = "auto",
+              .description = "Silence that counts as a hang; auto: from the time of a step."},
+             in_failure, &Failure::hang_timeout_s),
+         row({.path = "log.every_steps",
+              .unit = "steps",
+              .range = {1, kMostSteps},
+              .description = "How often progress is written where there is no terminal."},
+             in_log, &Log::every_steps),
+         row({.path = "log.trace_steps",
+              .unit = "steps",
+              .range = {0, 1e6},
+              .description = "First steps of each attempt that are written to trace/."},
+             in_log, &Log::trace_steps));
+}
+
+}  // namespace ptrain::recipe::table

@@ -1,0 +1,61 @@
+#include "core/recipe/table/rows.h"
+
+namespace ptrain::recipe::table {
+namespace {
+
+constexpr auto in_parallel = [](auto& recipe, std::size_t) -> auto& { return recipe.parallel; };
+constexpr auto in_shape_parallel = [](auto& recipe, std::size_t i) -> auto& {
+  return *recipe.shapes[i].parallel;
+};
+
+// The rows of a layout, once for the general one and once for a shape's own.
+template <class Owner>
+void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner) {
+  append(all,
+         row({.path = prefix + "dp",
+              .unit = "ranks",
+              .range = {1, 1 << 20},
+              .zero_word = "auto",
+              .description = "Replicas of the parameters."},
+             owner, &Parallel::dp),
+         row({.path = prefix + "shard",
+              .unit = "ranks",
+              .range = {1, 1 << 20},
+              .zero_word = "auto",
+              .description = "Ranks over which a replica is sharded."},
+             owner, &Parallel::shard),
+         row({.path = prefix + "zero",
+              .range = {1, 3},
+              .zero_word = "auto",
+              .description = "1: states sharded, gradients reduced once a step; 2: reduced each "
+                             "micro-batch; 3: parameters sharded too."},
+             owner, &Parallel::zero),
+         row({.path = prefix + "micro_batch",
+              .unit = "rows",
+              .range = {1, 1 << 24},
+              .zero_word = "auto",
+              .description = "Rows of one forward pass on a rank."},
+             owner, &Parallel::micro_batch),
+         choice<Owner, Parallel, std::optional<Recompute>>(
+             {.path = prefix + "recompute",
+              .unavailable = {"selective"},
+              .description = "full: keep only each layer's input and compute the rest again."},
+             owner, &Parallel::recompute,
+             {{"auto", std::nullopt}, {"none", Recompute::kNone}, {"full", Recompute::kFull}}),
+         optional_row({.path = prefix + "prefetch",
+                       .unit = "layers",
+                       .range = {0, 1024},
+                       .absent_word = "auto",
+                       .description = "Layers gathered ahead of the one that computes (zero 3)."},
+                      owner, &Parallel::prefetch));
+}
+
+}  // namespace
+
+void add_shape_parallel(std::vector<Field>& all) {
+  add_layout(all, "shapes[].parallel.", in_shape_parallel);
+}
+
+void add_parallel(std::vector<Field>& all) { add_layout(all, "parallel.", in_parallel); }
+
+}  // namespace ptrain::recipe::table
