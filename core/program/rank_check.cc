@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/program/reads.h"
+
 namespace ptrain::program {
 namespace {
 
@@ -58,7 +60,7 @@ RankCheck::RankCheck(const Program& program, const model::Architecture& architec
   }
 }
 
-const model::LayerSpec& RankCheck::layer_of(const Action& action) const {
+const model::LayerSpec& RankCheck::spec_of(const Action& action) const {
   return architecture_.layers[static_cast<std::size_t>(action.layer_first)];
 }
 
@@ -133,7 +135,7 @@ RankCheck::Broken RankCheck::dispatch(const Action& action) {
 
 // The parameters that a layer reads must be whole, and known to be.
 RankCheck::Broken RankCheck::use(const Action& action) {
-  for (int index : layer_of(action).groups) {
+  for (int index : groups_read(action, architecture_)) {
     Group& used = group(index);
     if (used.updated) return fmt::format("reads g{} after its update", index);
     used.last_use = now(Lane::kCompute);
@@ -155,7 +157,7 @@ RankCheck::Broken RankCheck::forward(const Action& action) {
   if (keep != "all" && keep != "input" && keep != "none") return "keep is not all, input or none";
   if (trains_ != (keep != "none")) return "keeps a stash that no backward frees, or none for one";
   if (keep == "none") return std::nullopt;
-  const bool whole = keep == "all" || !needs_recomputation(layer_of(action));
+  const bool whole = keep == "all" || !needs_recomputation(spec_of(action));
   stashes_[{action.layer_first, action.micro_batch}] = whole ? Stash::kAll : Stash::kInput;
   return std::nullopt;
 }
@@ -190,7 +192,7 @@ RankCheck::Broken RankCheck::write(const Action& action) {
   if (action.attribute("accumulate") != (adds ? "1" : "0")) {
     return fmt::format("accumulate is not {}", adds ? 1 : 0);
   }
-  for (int index : layer_of(action).groups) {
+  for (int index : spec_of(action).groups) {
     Group& written = group(index);
     if (written.unfinished >= 0) {
       return fmt::format("writes g{} while {} reduces it", index, written.unfinished);
@@ -241,13 +243,21 @@ RankCheck::Broken RankCheck::reduce(const Action& action) {
   }
   reduced.writes = 0;
   reduced.num_reductions += 1;
+  if (auto broken = over_replicas(action, reduced)) return broken;
   reduced.unfinished = action.id;
   return std::nullopt;
 }
 
+// Where a step has several reductions of a group, replicas add up once, with the last.
+RankCheck::Broken RankCheck::over_replicas(const Action& action, const Group& reduced) const {
+  const bool early = layout_.dp > 1 && reduced.num_reductions < num_reductions();
+  if (action.attribute("axis") == (early ? "shard" : "")) return std::nullopt;
+  return early ? "replicas add up before the last micro-batch"
+               : "sums over part of the data ranks, and no sum follows";
+}
+
 RankCheck::Broken RankCheck::norm() const {
   if (norm_position_ > 0) return "a second norm";
-  const int points = transient_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
     if (group.last_write > now(Lane::kCompute)) return "does not wait for the last backward";
@@ -255,8 +265,9 @@ RankCheck::Broken RankCheck::norm() const {
     if (alone && group.writes != required_writes(group)) {
       return fmt::format("g{} has {} of {} gradients", i, group.writes, required_writes(group));
     }
-    if (!alone && group.num_reductions != points) {
-      return fmt::format("g{} is reduced {} of {} times", i, group.num_reductions, points);
+    if (!alone && group.num_reductions != num_reductions()) {
+      return fmt::format("g{} is reduced {} of {} times", i, group.num_reductions,
+                         num_reductions());
     }
     if (group.unfinished >= 0) return fmt::format("nobody waited for {}", group.unfinished);
   }

@@ -57,14 +57,18 @@ class RankCheck {
   Broken unshard(const Action& action);
   Broken reshard(const Action& action);
   Broken reduce(const Action& action);
+  Broken over_replicas(const Action& action, const Group& reduced) const;
   Broken norm() const;
   Broken optimizer(const Action& action);
 
   int num_layers() const { return static_cast<int>(architecture_.layers.size()); }
-  const model::LayerSpec& layer_of(const Action& action) const;
+  const model::LayerSpec& spec_of(const Action& action) const;
   Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
   bool transient_gradients() const { return layout_.shard > 1 && layout_.zero >= 2; }
   int required_writes(const Group& group) const;
+  int num_reductions() const {  // of each group in a step
+    return transient_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
+  }
   int now(Lane lane) const { return now_[static_cast<std::size_t>(lane)]; }
 
   const model::Architecture& architecture_;

@@ -24,8 +24,8 @@ Status check_rank(const Program& program, const model::Architecture& architectur
   return {};
 }
 
-// Ranks that meet in an action: all data ranks, or those of one replica for a gather. Neighbours in
-// rank order, from first to last.
+// Ranks that meet in an action: all data ranks, or those of one replica for a gather or a reduction
+// over the shard axis alone. Neighbours in rank order, from first to last.
 struct Members {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -38,7 +38,8 @@ bool is_collective(const Action& action, const mesh::Layout& layout) {
 }
 
 Members members_of(const Action& action, int rank, const mesh::Layout& layout) {
-  if (action.kind != Kind::kUnshard) {
+  const bool in_replica = action.kind == Kind::kUnshard || action.attribute("axis") == "shard";
+  if (!in_replica) {
     return {0, static_cast<std::size_t>(layout.num_ranks()) - 1};
   }
   const auto first = static_cast<std::size_t>(rank - mesh::coordinates_of(layout, rank).shard);
@@ -46,7 +47,8 @@ Members members_of(const Action& action, int rank, const mesh::Layout& layout) {
 }
 
 bool same_collective(const Action& a, const Action& b) {
-  return a.kind == b.kind && a.group == b.group && a.micro_batch == b.micro_batch;
+  return a.kind == b.kind && a.group == b.group && a.micro_batch == b.micro_batch &&
+         a.attribute("axis") == b.attribute("axis");
 }
 
 // Runs all ranks side by side until nothing moves.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/mesh/buffer_plan.h"
+#include "core/program/reads.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -153,11 +154,14 @@ state::GroupBuffer& Executor::group_of(int parameter) {
   return groups_[static_cast<std::size_t>(group)];
 }
 
-layers::Context Executor::context(int layer, int micro_batch) {
+// Without views of parameters where the action reads none: they need not be whole then.
+layers::Context Executor::context(const Action& action, int layer) {
   parameter_views_.clear();
-  for (const int parameter : architecture_.layers[static_cast<std::size_t>(layer)].parameters)
-    parameter_views_.push_back(group_of(parameter).parameter(parameter));
-  return {batch(micro_batch), arena_, parameter_views_, stashes_.views(layer, micro_batch)};
+  if (!program::groups_read(action, architecture_).empty())
+    for (const int parameter : architecture_.layers[static_cast<std::size_t>(layer)].parameters)
+      parameter_views_.push_back(group_of(parameter).parameter(parameter));
+  return {batch(action.micro_batch), arena_, parameter_views_,
+          stashes_.views(layer, action.micro_batch)};
 }
 
 void Executor::forward(const Action& action, int layer) {
@@ -170,7 +174,7 @@ void Executor::forward(const Action& action, int layer) {
                        : activations_.get(action.micro_batch, num_tokens);
   if (kind == model::LayerKind::kHead) return finish_head(action, layer, x, keep);
   Buffer next = activations_.fresh(num_tokens);
-  layers_[static_cast<std::size_t>(layer)]->forward(context(layer, action.micro_batch), x,
+  layers_[static_cast<std::size_t>(layer)]->forward(context(action, layer), x,
                                                     activations_.view(next, num_tokens));
   activations_.replace(action.micro_batch, std::move(next));
 }
@@ -178,7 +182,7 @@ void Executor::forward(const Action& action, int layer) {
 // With a stash the head only keeps its input: loss and gradient are made together in its backward.
 void Executor::finish_head(const Action& action, int layer, const Tensor& x, Keep keep) {
   const layers::Layer& head = *layers_[static_cast<std::size_t>(layer)];
-  const layers::Context head_context = context(layer, action.micro_batch);
+  const layers::Context head_context = context(action, layer);
   if (keep != Keep::kNone) {
     head.forward(head_context, x, Tensor{});
   } else if (logits_position_ >= 0) {
@@ -199,24 +203,24 @@ void Executor::finish_head(const Action& action, int layer, const Tensor& x, Kee
 
 void Executor::recompute(const Action& action, int layer) {
   stashes_.complete(layer, action.micro_batch, batch(action.micro_batch).num_tokens());
-  layers_[static_cast<std::size_t>(layer)]->recompute(context(layer, action.micro_batch));
+  layers_[static_cast<std::size_t>(layer)]->recompute(context(action, layer));
 }
 
 void Executor::backward(const Action& action, int layer) {
   const auto& spec = architecture_.layers[static_cast<std::size_t>(layer)];
   for (const int group : spec.groups) sharing_->begin_write(group);
+  const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
+                    spec.kind == model::LayerKind::kEmbedding;
+  const bool adds =
+      action.attribute("accumulate") == "1" && !lost && !planted(Bug::kOverwrittenGradient);
   std::vector<layers::GradientTarget> targets;
-  for (const int parameter : spec.parameters) {
-    const auto view = group_of(parameter).gradient(parameter);
-    const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
-                      spec.kind == model::LayerKind::kEmbedding;
-    targets.push_back({view.tensor, view.written && !lost});
-  }
+  for (const int parameter : spec.parameters)
+    targets.push_back({group_of(parameter).gradient(parameter), adds});
   std::vector<layers::WeightProduct> products;
   std::vector<Buffer> scratch;
   const Tensor dy = gradients_.get(action.micro_batch, batch(action.micro_batch).num_tokens());
-  layers_[static_cast<std::size_t>(layer)]->backward_input(context(layer, action.micro_batch),
-                                                           targets, dy, products, scratch, sums_);
+  layers_[static_cast<std::size_t>(layer)]->backward_input(context(action, layer), targets, dy,
+                                                           products, scratch, sums_);
   layers::backward_weight(products);
   stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, action.micro_batch);
   if (spec.kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
@@ -229,7 +233,8 @@ void Executor::unshard(const Action& action) {
 
 void Executor::reduce(const Action& action) {
   auto& group = groups_[static_cast<std::size_t>(action.group)];
-  reduce_lane_.push(action.id, sharing_->reduce(group), [&group] { group.take_reduced(); });
+  reduce_lane_.push(action.id, sharing_->reduce(group, action.attribute("axis") != "shard"),
+                    [&group] { group.take_reduced(); });
 }
 
 }  // namespace ptrain::execute

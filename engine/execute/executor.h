@@ -57,7 +57,7 @@ class Executor {
   void unshard(const program::Action& action);
   void reduce(const program::Action& action);
   void wait_for(const program::Action& action);
-  layers::Context context(int layer, int micro_batch);
+  layers::Context context(const program::Action& action, int layer);
   const data::MicroBatch& batch(int micro_batch) const;
   state::GroupBuffer& group_of(int parameter);
 

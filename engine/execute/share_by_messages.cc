@@ -26,7 +26,7 @@ class Messages final : public Sharing {
     }};
   }
 
-  std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group) override {
+  std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group, bool over_replicas) override {
     std::vector<LaneQueue::Stage> stages;
     if (communicators_.shard_reduce != nullptr)
       stages.push_back([this, &group] {
@@ -34,7 +34,11 @@ class Messages final : public Sharing {
         return communicators_.shard_reduce->reduce_scatter_v(
             group.whole_gradients(), dtype_, group.shard_offsets(), group.plan().shard_sizes);
       });
-    if (communicators_.dp_reduce == nullptr) return stages;
+    if (communicators_.dp_reduce == nullptr || !over_replicas) return stages;
+    stages.push_back([&group] {
+      group.add_earlier();
+      return nullptr;
+    });
     const int num_sums = planted(Bug::kMissingReduction)  ? 0
                          : planted(Bug::kDoubleReduction) ? 2
                                                           : 1;

@@ -43,7 +43,8 @@ class WindowSharing final : public Sharing {
         places_(program::place_gradients({input.architecture, layout_, buffers_})),
         rank_(input.communicators.world.rank()),
         seat_(mesh::coordinates_of(layout_, rank_)),
-        last_reduction_(buffers_.size()) {
+        last_over_shard_(buffers_.size()),
+        last_over_replicas_(buffers_.size()) {
     find_peers();
     place_parameters();
     window_ = input.communicators.world.make_window(segment_bytes(rank_), kNumSlots);
@@ -75,21 +76,22 @@ class WindowSharing final : public Sharing {
     }};
   }
 
-  std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group) override {
+  std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group, bool over_replicas) override {
     const Epoch epoch = ++num_reductions_;
-    last_reduction_[static_cast<std::size_t>(group.plan().group)] = epoch;
+    const auto index = static_cast<std::size_t>(group.plan().group);
+    const bool replicas_meet = layout_.dp > 1 && over_replicas;
     window_->publish(kWritten, epoch);
     std::vector<LaneQueue::Stage> stages;
-    if (layout_.shard > 1) add_shard_stages(stages, group, epoch);
-    if (layout_.dp > 1) add_replica_stages(stages, group, epoch);
+    if (layout_.shard > 1) add_shard_stages(stages, group, epoch, replicas_meet);
+    if (replicas_meet) add_replica_stages(stages, group, epoch);
+    last_over_shard_[index] = epoch;
+    if (replicas_meet) last_over_replicas_[index] = epoch;
     return stages;
   }
 
   void begin_write(int group) override {
-    const Epoch epoch = last_use(group);
-    if (epoch == 0) return;
-    if (layout_.shard > 1) await_readers(shard_peers_, kReduced, epoch);
-    if (layout_.dp > 1) await_readers(dp_peers_, kCopied, epoch);
+    if (layout_.shard > 1) await_readers(shard_peers_, kReduced, last_use(group, last_over_shard_));
+    if (layout_.dp > 1) await_readers(dp_peers_, kCopied, last_use(group, last_over_replicas_));
   }
 
   void close() override {
@@ -160,12 +162,14 @@ class WindowSharing final : public Sharing {
   }
 
   // A rank only writes runs that no other rank reads at that time, so sums need no memory.
-  void add_shard_stages(std::vector<LaneQueue::Stage>& stages, const state::GroupBuffer& group,
-                        Epoch epoch) {
+  void add_shard_stages(std::vector<LaneQueue::Stage>& stages, state::GroupBuffer& group,
+                        Epoch epoch, bool replicas_follow) {
     stages.push_back([this, epoch] { return window_->expect(shard_peers_, kWritten, epoch); });
-    stages.push_back([this, run = own_run(group), epoch]() -> comm::WorkHandle {
+    stages.push_back([this, &group, epoch, replicas_follow]() -> comm::WorkHandle {
       fault::point("train.reduce.scatter");
+      const comm::WindowRun run = own_run(group);
       comm::reduce_from_window(*window_, shard_peers_, run, at(rank_, run));
+      if (replicas_follow) group.add_earlier();
       window_->publish(kReduced, epoch);
       return nullptr;
     });
@@ -207,19 +211,20 @@ class WindowSharing final : public Sharing {
     return window_->segment(rank) + run.offset;
   }
 
-  // The last reduction of a group that has memory in common with this one.
-  Epoch last_use(int group) const {
+  // The last of the reductions of groups that have memory in common with this one.
+  Epoch last_use(int group, const std::vector<Epoch>& last_reductions) const {
     const auto begin = [&](std::size_t g) { return places_.offsets[g]; };
     const auto end = [&](std::size_t g) { return places_.offsets[g] + buffers_[g].total(); };
     const auto own = static_cast<std::size_t>(group);
     Epoch last = 0;
     for (std::size_t other = 0; other < buffers_.size(); ++other)
       if (begin(other) < end(own) && begin(own) < end(other))
-        last = std::max(last, last_reduction_[other]);
+        last = std::max(last, last_reductions[other]);
     return last;
   }
 
   void await_readers(const std::vector<int>& peers, Slot slot, Epoch epoch) {
+    if (epoch == 0) return;
     PT_CHECK(window_->epoch(rank_, slot) >= epoch);  // the program waited for its own reduction
     const comm::WorkHandle readers = window_->expect(peers, slot, epoch);
     if (!readers->done()) readers->wait();
@@ -239,7 +244,7 @@ class WindowSharing final : public Sharing {
   std::unique_ptr<comm::Window> window_;
   Epoch program_ = 0;
   Epoch num_reductions_ = 0;
-  std::vector<Epoch> last_reduction_;  // by group
+  std::vector<Epoch> last_over_shard_, last_over_replicas_;  // reductions, by group
 };
 
 }  // namespace

@@ -33,8 +33,9 @@ class Sharing {
   virtual void begin_program() = 0;
   // Whole parameters in open_whole().
   virtual std::vector<LaneQueue::Stage> gather(state::GroupBuffer& group) = 0;
-  // The sum over the data-parallel peers in reduced_shard(), added in rank order.
-  virtual std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group) = 0;
+  // The sum over the shard axis in reduced_shard(), added in rank order. `over_replicas`: then what
+  // earlier reductions of the step left is added, and the sum over the replicas made.
+  virtual std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group, bool over_replicas) = 0;
   // Until the peers have read what the group's gradients are about to replace.
   virtual void begin_write(int group) = 0;
   virtual void close() = 0;  // collective; parameters in a window are gone then

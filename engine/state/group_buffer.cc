@@ -5,7 +5,6 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
-#include "engine/base/planted.h"
 
 namespace ptrain::state {
 namespace {
@@ -20,9 +19,13 @@ Buffer zeroed(Arena& arena, MemoryClass memory_class, std::int64_t bytes) {
 
 std::byte* start(const Buffer& buffer) { return static_cast<std::byte*>(buffer.data()); }
 
-template <class T>
-void add_into(T* sum, const T* values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) sum[i] += values[i];
+void add_into(void* sum, const void* values, DType dtype, std::int64_t count) {
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto* sums = static_cast<T*>(sum);
+    const auto* addends = static_cast<const T*>(values);
+    for (std::int64_t i = 0; i < count; ++i) sums[i] += addends[i];
+  });
 }
 
 }  // namespace
@@ -35,13 +38,12 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
       arena_(arena),
       dtype_(architecture.dtype),
       runs_(plan.runs(place.shard_rank)),
-      written_(plan.placements.size(), false) {
+      state_plan_(mesh::plan_state(architecture, runs_)) {
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
   const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
   if (place_.shared_parameters == nullptr) master_ = zeroed(arena, MemoryClass::kParameters, shard);
-  exp_avg_ = zeroed(arena, MemoryClass::kOptimizer, shard);
-  exp_avg_sq_ = zeroed(arena, MemoryClass::kOptimizer, shard);
+  state_ = zeroed(arena, MemoryClass::kOptimizer, state_plan_.bytes);
   if (place_.shard_gradients)
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
   else if (place_.shared_gradients == nullptr)
@@ -85,13 +87,8 @@ Tensor GroupBuffer::parameter(int parameter) const {
   return matrix(start(is_sharded() ? whole_ : master_), placement(parameter));
 }
 
-GroupBuffer::GradientView GroupBuffer::gradient(int parameter) {
-  const auto& entry = placement(parameter);
-  const auto index = static_cast<std::size_t>(&entry - plan_.placements.data());
-  const bool written = written_[index] && !planted(Bug::kOverwrittenGradient);
-  const GradientView view{matrix(whole_gradients(), entry), written};
-  written_[index] = true;
-  return view;
+Tensor GroupBuffer::gradient(int parameter) {
+  return matrix(whole_gradients(), placement(parameter));
 }
 
 std::byte* GroupBuffer::whole_gradients() {
@@ -104,25 +101,21 @@ std::byte* GroupBuffer::whole_gradients() {
 void GroupBuffer::take_reduced() {
   fault::point("train.reduce.take");
   if (!place_.shard_gradients) return;
-  const auto rank = static_cast<std::size_t>(place_.shard_rank);
-  const std::int64_t count = plan_.shard_sizes[rank];
-  std::byte* reduced = at(whole_gradients(), shard_offsets_[rank]);
+  const Tensor reduced = reduced_shard();
   if (shard_written_)
-    dispatch(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      add_into(static_cast<T*>(shard_gradients_.data()), reinterpret_cast<const T*>(reduced),
-               count);
-    });
+    add_into(start(shard_gradients_), reduced.data, dtype_, reduced.cols);
   else
-    std::memcpy(shard_gradients_.data(), reduced, static_cast<std::size_t>(bytes(count)));
+    std::memcpy(shard_gradients_.data(), reduced.data,
+                static_cast<std::size_t>(bytes(reduced.cols)));
   shard_written_ = true;
   whole_gradients_ = Buffer();
-  written_.assign(written_.size(), false);
 }
 
-void GroupBuffer::clear_gradients() {
+void GroupBuffer::add_earlier() {
+  if (!shard_written_) return;
+  const Tensor reduced = reduced_shard();
+  add_into(reduced.data, shard_gradients_.data(), dtype_, reduced.cols);
   shard_written_ = false;
-  written_.assign(written_.size(), false);
 }
 
 std::byte* GroupBuffer::shard_gradients() {
@@ -146,10 +139,16 @@ std::byte* GroupBuffer::master_start() const {
 }
 
 Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(master_start(), run); }
-Tensor GroupBuffer::exp_avg(const mesh::ShardRun& run) const { return piece(start(exp_avg_), run); }
-Tensor GroupBuffer::exp_avg_sq(const mesh::ShardRun& run) const {
-  return piece(start(exp_avg_sq_), run);
-}
 Tensor GroupBuffer::gradient(const mesh::ShardRun& run) { return piece(shard_gradients(), run); }
+
+const std::vector<mesh::StatePiece>& GroupBuffer::state_pieces(const mesh::ShardRun& run) const {
+  const auto found = std::find(runs_.begin(), runs_.end(), run);
+  PT_CHECK(found != runs_.end());
+  return state_plan_.pieces[static_cast<std::size_t>(found - runs_.begin())];
+}
+
+Tensor GroupBuffer::state(const mesh::StatePiece& piece) const {
+  return contiguous(start(state_) + piece.offset, piece.tensor.dtype, 1, piece.values);
+}
 
 }  // namespace ptrain::state

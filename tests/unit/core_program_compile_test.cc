@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -48,6 +49,33 @@ TEST(Compile, GoldenPrograms) {
             golden("dp2_recompute.txt"));
   EXPECT_EQ(compiled(small_llama(1, true), {.dp = 2, .shard = 2, .num_micro_batches = 2}),
             golden("zero1_dp2_shard2_tied.txt"));
+}
+
+std::vector<int> gathers_by_group(const Program& program, int num_groups) {
+  std::vector<int> counts(static_cast<std::size_t>(num_groups));
+  for (const Action& action : program.actions)
+    counts[static_cast<std::size_t>(std::max(action.group, 0))] += action.kind == Kind::kUnshard;
+  return counts;
+}
+
+// Three blocks, three micro-batches. Nothing ahead: the embedding for its forward alone, a block
+// for forward and backward, the head for both at once; a tied head reads the embedding once more.
+// Recomputation runs beside the backward and gathers nothing of its own.
+TEST(Compile, GathersWhatIsReadAndNoMore) {
+  for (const auto recompute : {recipe::Recompute::kNone, recipe::Recompute::kFull}) {
+    Layout layout{.shard = 2, .zero = 3, .num_micro_batches = 3, .recompute = recompute};
+    layout.prefetch = 0;
+    const auto gathers = [&](bool tied) {
+      const auto architecture = small_llama(3, tied);
+      return gathers_by_group(*compile({architecture, layout, "short"}, 0), 5);
+    };
+    EXPECT_EQ(gathers(false), (std::vector<int>{3, 6, 6, 6, 3}));
+    EXPECT_EQ(gathers(true), (std::vector<int>{6, 6, 6, 6, 3}));
+    // One layer ahead the last block stays for its backward, and between micro-batches the first
+    // for its next forward.
+    layout.prefetch = 1;
+    EXPECT_EQ(gathers(false), (std::vector<int>{3, 4, 6, 3, 3}));
+  }
 }
 
 TEST(Compile, EvaluationIsForwardOnly) {

@@ -90,6 +90,22 @@ TEST(Passes, GathersOnceBelowZero3AndNeverUnsharded) {
             "6 compute BACKWARD l1 m0\n7 gather RESHARD g1 < 6\n");
 }
 
+// An embedding's backward reads no parameters: they come for the forward that follows it, if any.
+TEST(Passes, GathersNothingForTheBackwardOfAnEmbedding) {
+  const auto architecture = small_llama(1);
+  mesh::Layout layout;
+  layout.shard = 2, layout.zero = 3, layout.prefetch = 0;
+  EXPECT_EQ(text_of(add_gathers(draft_of("0 compute FORWARD l0 m0\n1 compute BACKWARD l1 m0\n"
+                                         "2 compute BACKWARD l0 m0\n3 compute FORWARD l0 m1\n"
+                                         "4 compute BACKWARD l1 m1\n5 compute BACKWARD l0 m1\n"),
+                                {architecture, layout})),
+            "0 gather UNSHARD g0\n1 compute FORWARD l0 m0 < 0\n2 gather RESHARD g0 < 1\n"
+            "3 gather UNSHARD g1\n4 compute BACKWARD l1 m0 < 3\n5 gather RESHARD g1 < 4\n"
+            "6 gather UNSHARD g0\n7 compute BACKWARD l0 m0\n8 compute FORWARD l0 m1 < 6\n"
+            "9 gather RESHARD g0 < 8\n10 gather UNSHARD g1\n11 compute BACKWARD l1 m1 < 10\n"
+            "12 gather RESHARD g1 < 11\n13 compute BACKWARD l0 m1\n");
+}
+
 const std::string kTwoBackwards =
     "0 compute BACKWARD l2 m0\n1 compute BACKWARD l1 m0\n2 compute BACKWARD l0 m0\n"
     "3 compute BACKWARD l2 m1\n4 compute BACKWARD l1 m1\n5 compute BACKWARD l0 m1\n";
@@ -125,6 +141,20 @@ TEST(Passes, ReductionOnceWhereGradientsStayWhole) {
             "3 compute BACKWARD l2 m1 accumulate=1\n4 reduce REDUCE_GRAD g2 < 3\n"
             "5 compute BACKWARD l1 m1 accumulate=1\n6 reduce REDUCE_GRAD g1 < 5\n"
             "7 compute BACKWARD l0 m1 accumulate=1\n8 reduce REDUCE_GRAD g0 < 7\n");
+}
+
+// Each micro-batch over the shard axis, over the replicas once.
+TEST(Passes, ReductionOverReplicasComesWithTheLastMicroBatch) {
+  const auto architecture = small_llama(1);
+  const mesh::Layout layout{.dp = 2, .shard = 2, .zero = 3, .num_micro_batches = 2};
+  EXPECT_EQ(text_of(add_reduction(draft_of(kTwoBackwards), {architecture, layout})),
+            "0 compute BACKWARD l2 m0 accumulate=0\n1 reduce REDUCE_GRAD g2 m0 axis=shard < 0\n"
+            "2 compute BACKWARD l1 m0 accumulate=0\n3 reduce REDUCE_GRAD g1 m0 axis=shard < 2\n"
+            "4 compute BACKWARD l0 m0 accumulate=0 < 1\n"
+            "5 reduce REDUCE_GRAD g0 m0 axis=shard < 4\n"
+            "6 compute BACKWARD l2 m1 accumulate=0 < 3\n7 reduce REDUCE_GRAD g2 m1 < 6\n"
+            "8 compute BACKWARD l1 m1 accumulate=0 < 5\n9 reduce REDUCE_GRAD g1 m1 < 8\n"
+            "10 compute BACKWARD l0 m1 accumulate=0 < 7\n11 reduce REDUCE_GRAD g0 m1 < 10\n");
 }
 
 TEST(Passes, OptimizerWaitsForWhatNobodyWaitedFor) {

@@ -120,7 +120,7 @@ TEST(Validate, GatherViolations) {
             "rank 0, 4 gather RESHARD g0 < 2: g0 is not gathered");
   EXPECT_EQ(broken(kZero3, [](Program& p) { at(p, 3).after.clear(); }),
             "rank 0, 3 gather RESHARD g0: does not wait for the last use of g0");
-  EXPECT_EQ(broken(kZero3, [](Program& p) { drop(p, 29); }), "rank 0, end: g0 is never given back");
+  EXPECT_EQ(broken(kZero3, [](Program& p) { drop(p, 25); }), "rank 0, end: g1 is never given back");
 }
 
 // Ids are those of tests/golden/program/dp2_recompute.txt.
@@ -162,6 +162,25 @@ TEST(Validate, GradientViolations) {
             "rank 0, 19 compute BACKWARD s0 l2 m1 accumulate=0 < 11: accumulate is not 1");
   EXPECT_EQ(broken(kZero3, [](Program& p) { at(p, 13).after = {10}; }),
             "rank 0, 20 compute BACKWARD s0 l2 m1 accumulate=0 < 12: writes g2 while 8 reduces it");
+}
+
+// Sums over the replicas: each group once, with its last micro-batch.
+TEST(Validate, ReplicaViolations) {
+  const Layout hybrid{.dp = 2, .shard = 2, .zero = 3, .num_micro_batches = 2};
+  EXPECT_EQ(broken(hybrid, [](Program& p) { at(p, 8).attributes.clear(); }),
+            "rank 0, 8 reduce REDUCE_GRAD g2 m0 < 7: replicas add up before the last micro-batch");
+  EXPECT_EQ(broken(hybrid,
+                   [](Program& p) {
+                     at(p, 21).attributes = {{"axis", "shard"}};
+                   }),
+            "rank 0, 21 reduce REDUCE_GRAD g2 m1 axis=shard < 20: sums over part of the data "
+            "ranks, and no sum follows");
+  EXPECT_EQ(broken(kZero3,
+                   [](Program& p) {
+                     at(p, 21).attributes = {{"axis", "shard"}};
+                   }),
+            "rank 0, 21 reduce REDUCE_GRAD g2 m1 axis=shard < 20: sums over part of the data "
+            "ranks, and no sum follows");
 }
 
 TEST(Validate, UpdateViolations) {

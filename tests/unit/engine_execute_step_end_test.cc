@@ -15,7 +15,7 @@ struct OneRank {
       groups.emplace_back(architecture, plan, state::GroupBuffer::Place{}, arena);
   }
   ~OneRank() { world->close(); }
-  Tensor gradient(int parameter) { return group(parameter).gradient(parameter).tensor; }
+  Tensor gradient(int parameter) { return group(parameter).gradient(parameter); }
   Tensor parameter(int parameter) { return group(parameter).parameter(parameter); }
   state::GroupBuffer& group(int parameter) {
     return groups[static_cast<std::size_t>(
@@ -63,7 +63,7 @@ TEST(StepEnd, NormsDoNotDecay) {
   for (const int parameter : {norm, matrix}) rank.parameter(parameter).as<float>()[0] = 1;
   StepSettings settings;
   settings.learning_rate = 0.5;
-  settings.adamw.weight_decay = 0.25;
+  settings.optimizer.adamw.weight_decay = 0.25;
   for (auto& group : rank.groups) apply_optimizer(rank.architecture, settings, {}, group);
   EXPECT_FLOAT_EQ(rank.parameter(norm).as<float>()[0], 1.0F);
   EXPECT_FLOAT_EQ(rank.parameter(matrix).as<float>()[0], 0.875F);

@@ -143,6 +143,9 @@ TEST_F(CostTest, HybridReducesOverBothAxes) {
   const double over_shard = 2e-3 + 200 / 5e5;
   const double over_dp = 2e-3 + 100 / 5e5 + 1e-3 + 100 / 1e6;
   EXPECT_NEAR(network_seconds(action(Kind::kReduceGrad), context()), over_shard + over_dp, 1e-12);
+  program::Action within_replica = action(Kind::kReduceGrad);
+  within_replica.attributes = {{"axis", "shard"}};
+  EXPECT_NEAR(network_seconds(within_replica, context()), over_shard, 1e-12);
 }
 
 // Nothing is gathered, and 200 of 400 bytes come from the peer.

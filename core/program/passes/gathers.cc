@@ -5,19 +5,24 @@
 namespace ptrain::program {
 namespace {
 
-// Neighbouring actions of one layer: its groups are gathered once for all of them.
+// Neighbouring actions of one layer: the groups they read are gathered once for all of them.
 struct Visit {
   int layer = 0;
   std::size_t begin = 0;  // positions of its first action and behind its last
   std::size_t end = 0;
+  std::span<const int> groups = {};
 };
 
-std::vector<Visit> visits_of(const std::vector<Action>& actions) {
+// The actions of a layer read all of its groups or none.
+std::vector<Visit> visits_of(const std::vector<Action>& actions,
+                             const model::Architecture& architecture) {
   std::vector<Visit> visits;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const int layer = layer_of(actions[i]);
     if (visits.empty() || visits.back().layer != layer) visits.push_back({layer, i, i});
     visits.back().end = i + 1;
+    const auto groups = groups_read(actions[i], architecture);
+    if (!groups.empty()) visits.back().groups = groups;
   }
   return visits;
 }
@@ -36,7 +41,7 @@ class Gathering {
       : context_(context),
         draft_(std::move(draft)),
         out_(draft_.successor()),
-        visits_(visits_of(draft_.actions())),
+        visits_(visits_of(draft_.actions(), context.architecture)),
         last_needed_(static_cast<std::size_t>(context.architecture.num_groups()), -1),
         unshard_(last_needed_.size(), kClosed) {}
 
@@ -61,9 +66,7 @@ class Gathering {
 
   int num_visits() const { return static_cast<int>(visits_.size()); }
   const Visit& visit(int v) const { return visits_[static_cast<std::size_t>(v)]; }
-  const std::vector<int>& groups_of(int v) const {
-    return context_.architecture.layers[static_cast<std::size_t>(visit(v).layer)].groups;
-  }
+  std::span<const int> groups_of(int v) const { return visit(v).groups; }
   int& unshard(int group) { return unshard_[static_cast<std::size_t>(group)]; }
   int& last_needed(int group) { return last_needed_[static_cast<std::size_t>(group)]; }
 
@@ -83,13 +86,15 @@ class Gathering {
   }
 
   void run_visit(int v) {
-    std::vector<Action>& actions = draft_.actions();
-    for (int group : groups_of(v)) {
-      if (unshard(group) == kWaited) continue;
-      actions[visit(v).begin].after.push_back(unshard(group));
-      unshard(group) = kWaited;
+    for (std::size_t i = visit(v).begin; i < visit(v).end; ++i) {
+      Action& action = draft_.actions()[i];
+      for (int group : groups_read(action, context_.architecture)) {
+        if (unshard(group) == kWaited) continue;
+        action.after.push_back(unshard(group));
+        unshard(group) = kWaited;
+      }
+      out_.keep(std::move(action));
     }
-    for (std::size_t i = visit(v).begin; i < visit(v).end; ++i) out_.keep(std::move(actions[i]));
   }
 
   // Gives back what no visit of the window needs again. RESHARD waits for the use, and the next

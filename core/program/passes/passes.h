@@ -5,6 +5,7 @@
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 #include "core/program/passes/draft.h"
+#include "core/program/reads.h"
 #include "core/program/schedule.h"
 
 namespace ptrain::program {
@@ -26,15 +27,12 @@ Draft add_recompute(Draft draft, const PassContext& context);
 // around all uses of the step (ZeRO 1 and 2).
 Draft add_gathers(Draft draft, const PassContext& context);
 
-// REDUCE_GRAD of each group over shard, then dp: after each micro-batch where only the shard's
-// gradients outlive it (ZeRO 2 and 3), else once. Marks which backwards add to gradients that
-// exist.
+// REDUCE_GRAD of each group over shard, then dp: once, after the last gradient. Where only the
+// shard's gradients outlive a micro-batch (ZeRO 2 and 3), after each over shard, and over dp once,
+// with the last. Marks which backwards add to gradients that exist.
 Draft add_reduction(Draft draft, const PassContext& context);
 
 // GRAD_NORM and one OPTIMIZER a group.
 Draft add_optimizer(Draft draft, const PassContext& context);
-
-// The layer whose parameters an action reads, or none (-1): FORWARD, BACKWARD and RECOMPUTE.
-int layer_of(const Action& action);
 
 }  // namespace ptrain::program

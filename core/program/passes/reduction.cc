@@ -11,7 +11,8 @@ class Reduction {
       : context_(context),
         draft_(std::move(draft)),
         out_(draft_.successor()),
-        written_(static_cast<std::size_t>(context.architecture.num_groups())) {}
+        written_(static_cast<std::size_t>(context.architecture.num_groups())),
+        num_reductions_(written_.size()) {}
 
   Draft run() {
     find_last_writes();
@@ -35,6 +36,12 @@ class Reduction {
   bool each_micro_batch() const { return layout().shard > 1 && layout().zero >= 2; }
   const std::vector<int>& groups_of(const Action& action) const {
     return context_.architecture.layers[static_cast<std::size_t>(layer_of(action))].groups;
+  }
+
+  // Counts a reduction and tells whether others follow: replicas only add up with the last.
+  bool is_followed(int group) {
+    const std::int64_t count = ++num_reductions_[static_cast<std::size_t>(group)];
+    return each_micro_batch() && count < layout().num_micro_batches;
   }
 
   // Where the position of the last write before one reduction stands.
@@ -87,6 +94,7 @@ class Reduction {
       reduce.kind = Kind::kReduceGrad;
       reduce.group = group;
       if (each_micro_batch()) reduce.micro_batch = micro_batch;
+      if (is_followed(group) && layout().dp > 1) reduce.attributes.emplace_back("axis", "shard");
       reduce.after.push_back(backward);
       const int id = out_.add(std::move(reduce));
       if (!each_micro_batch()) continue;
@@ -99,7 +107,8 @@ class Reduction {
   Draft draft_;
   Draft out_;
   std::vector<std::size_t> last_write_;
-  std::vector<bool> written_;  // by group: its whole gradients hold a sum already
+  std::vector<bool> written_;                 // by group: its whole gradients hold a sum already
+  std::vector<std::int64_t> num_reductions_;  // by group
   std::vector<InFlight> in_flight_;
 };
 

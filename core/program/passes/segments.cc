@@ -14,12 +14,6 @@ Action layer_action(Kind kind, const Cell& cell, int layer) {
 
 }  // namespace
 
-int layer_of(const Action& action) {
-  const bool reads = action.kind == Kind::kForward || action.kind == Kind::kBackward ||
-                     action.kind == Kind::kRecompute;
-  return reads ? action.layer_first : -1;
-}
-
 Draft lay_segments(std::span<const Cell> cells, bool train, const PassContext& context) {
   const int num_layers = static_cast<int>(context.architecture.layers.size());
   Draft draft;

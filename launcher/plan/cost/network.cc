@@ -27,7 +27,10 @@ double unshard_seconds(const Action& action, const CostContext& context) {
 
 double reduce_seconds(const Action& action, const CostContext& context) {
   const double bytes = buffer_bytes(action.group, context);
-  return reduce_scatter_seconds(bytes, group(MeshAxis::kShard, context), context) +
+  const double over_shard =
+      reduce_scatter_seconds(bytes, group(MeshAxis::kShard, context), context);
+  if (action.attribute("axis") == "shard") return over_shard;
+  return over_shard +
          all_reduce_seconds(bytes / context.layout.shard, group(MeshAxis::kDp, context), context);
 }
 
