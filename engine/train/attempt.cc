@@ -1,0 +1,111 @@
+#include "engine/train/attempt.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/recipe/source_weights.h"
+#include "engine/base/fault.h"
+#include "engine/base/planted.h"
+#include "engine/train/learning_rate.h"
+
+namespace ptrain::train {
+namespace {
+
+// The supervisor chose the shape by the newest checkpoint; when that one is damaged, an older one
+// may lie in an earlier shape, which has another plan and may want other ranks.
+bool is_started_for_this_shape(const Attempt& attempt) {
+  const std::string& asked = attempt.input.request.shape;
+  return asked.empty() || asked == attempt.recipe.shapes[attempt.span.index].name;
+}
+
+data::Loader::Options loader_options(const Attempt& attempt) {
+  const recipe::Recipe& recipe = attempt.recipe;
+  const bool by_rank = planted(Bug::kOrderByRank) && attempt.input.world.rank() > 0;
+  return {by_rank ? recipe.seed + 1 : recipe.seed, attempt.shape->shape().sequence,
+          recipe.data.packing, true, recipe::source_weights(recipe.data)};
+}
+
+void restore(Attempt& attempt, const Start& from) {
+  if (from.source)
+    load_state(attempt.rank_state(), from);
+  else
+    attempt.shape->initialise(attempt.recipe.seed);
+  fault::point("start.restore");
+  Progress& progress = attempt.progress;
+  if (!progress.train_hash.empty()) attempt.loader->restore(progress.position);
+  fault::point("start.restored");
+  if (from.source && from.is_own) attempt.saved_step = progress.step;
+  progress.train_hash = attempt.data.train->content_hash();
+  if (attempt.data.validation != nullptr)
+    progress.validation_hash = attempt.data.validation->content_hash();
+}
+
+void open_reports(Attempt& attempt) {
+  const TrainInput& input = attempt.input;
+  attempt.reporter.emplace(input, *attempt.shape, attempt.progress.step);
+  if (attempt.recipe.log.trace_steps > 0)
+    attempt.trace.emplace(attempt.shape->executor(),
+                          attempt.directory.trace(input.request.attempt, input.world.rank()),
+                          input.world.rank(), attempt.recipe.log.trace_steps);
+}
+
+void say_started(Attempt& attempt, const Start& from) {
+  Reporter& reporter = *attempt.reporter;
+  for (const std::string& why : from.damaged)
+    reporter.warn("a checkpoint is damaged, so an older one is used: " + why);
+  if (attempt.data.sources_changed)
+    reporter.warn(
+        "the data files have changed since the checkpoint: training goes on with the "
+        "index it was trained on");
+  const recipe::Shape& shape = attempt.shape->shape();
+  reporter.event(
+      run::EventKind::kShapeStarted,
+      {{"shape", shape.name},
+       {"step", attempt.progress.step},
+       {"last_step", attempt.span.last_step},
+       {"total_steps", attempt.total_steps},
+       {"checkpoint", from.source ? from.source->folder() : ""},
+       {"documents", attempt.data.train->num_documents()},
+       {"cut_documents", data::count_cut_documents(*attempt.data.train, shape.sequence)}});
+}
+
+}  // namespace
+
+Attempt::Attempt(const TrainInput& train_input)
+    : input(train_input),
+      recipe(train_input.plan.recipe),
+      directory{train_input.request.run_directory},
+      total_steps(recipe::total_steps(recipe)) {}
+
+RankState Attempt::rank_state() {
+  return {shape->architecture(), input.plan, shape->layout(), shape->executor().groups(),
+          input.world};
+}
+
+double Attempt::learning_rate_of(std::int64_t step) const {
+  return learning_rate(recipe.learning_rate, step, total_steps);
+}
+
+bool open(Attempt& attempt) {
+  const TrainInput& input = attempt.input;
+  input.control.set_phase("starting");
+  fault::point("start.checkpoint.find");
+  const Start from = find_start(input.plan, attempt.directory, input.world);
+  fault::point("start.checkpoint.found");
+  attempt.progress = from.progress;
+  attempt.first_step = from.progress.step;
+  attempt.span = recipe::shape_after(attempt.recipe, from.progress.step);
+  fault::point("start.progress.ready");
+  if (!is_started_for_this_shape(attempt)) return false;
+  attempt.data = open_data(input.plan, attempt.progress, input.world);
+  attempt.shape.emplace(input.plan, attempt.span.index, input.world);
+  fault::point("start.loader");
+  attempt.loader.emplace(attempt.data.train, loader_options(attempt));
+  restore(attempt, from);
+  open_reports(attempt);
+  say_started(attempt, from);
+  fault::point("start.reported");
+  return true;
+}
+
+}  // namespace ptrain::train
