@@ -27,8 +27,6 @@ struct Quantity {
 
 using Bytes = Quantity<struct BytesUnit, std::int64_t>;
 using Seconds = Quantity<struct SecondsUnit, double>;
-using Flops = Quantity<struct FlopsUnit, double>;
-using Tokens = Quantity<struct TokensUnit, std::int64_t>;
 
 // A position in the world of a job, 0-based; explicit, so that a stage or a count cannot stand for
 // it.

@@ -31,14 +31,6 @@ std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch, std:
   return RandomStream(key ^ static_cast<std::uint64_t>(window)).next();
 }
 
-std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
-                                         std::int64_t num_documents) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(num_documents));
-  std::iota(order.begin(), order.end(), 0);
-  shuffle(order, RandomStream(stream_key(seed, Draw::kDocumentOrder, epoch)));
-  return order;
-}
-
 namespace {
 
 // The documents of one source in an epoch, in no order that matters.

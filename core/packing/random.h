@@ -49,9 +49,4 @@ std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
 std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
                                          const std::vector<Source>& sources);
 
-// The documents 0 .. num_documents-1 in the order of an epoch; a function of its arguments alone,
-// so every rank of every layout computes the same.
-std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
-                                         std::int64_t num_documents);
-
 }  // namespace ptrain::packing

@@ -5,8 +5,7 @@
 
 namespace ptrain::program {
 
-// F forward, B full backward, I gradient of the input, W gradient of the weights.
-enum class Work : std::uint8_t { kForward, kBackward, kInput, kWeight };
+enum class Work : std::uint8_t { kForward, kBackward };
 
 struct Cell {
   Work work = Work::kForward;

@@ -60,6 +60,5 @@ void Arena::give(void* data) {
 
 Bytes Arena::live(program::MemoryClass memory_class) const { return live_[index_of(memory_class)]; }
 Bytes Arena::peak(program::MemoryClass memory_class) const { return peak_[index_of(memory_class)]; }
-void Arena::reset_peaks() { peak_ = live_; }
 
 }  // namespace ptrain

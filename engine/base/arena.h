@@ -29,7 +29,6 @@ class Arena {
 
   Bytes live(program::MemoryClass memory_class) const;
   Bytes peak(program::MemoryClass memory_class) const;
-  void reset_peaks();
 
  private:
   struct Block {

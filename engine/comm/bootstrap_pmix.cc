@@ -45,29 +45,10 @@ int get_number(const pmix_proc_t& of, const std::string& key) {
                     "is the launcher's PMIx of version 3 or later?");
 }
 
-std::string get_text(const pmix_proc_t& of, const std::string& key) {
-  const Value value = get(of, key);
-  if (value->type != PMIX_STRING)
-    throw EngineError(ExitCode::kEnvironment, "PMIx: " + key + " is not a text");
-  return value->data.string;
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-void fence(const std::string& job) {
-  const pmix_proc_t everybody = process(job, PMIX_RANK_WILDCARD);
-  // Collecting is not only for the data: under Slurm a fence without it may be no barrier at all.
-  bool collect = true;
-  pmix_info_t info;
-  PMIX_INFO_CONSTRUCT(&info);
-  PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-  const pmix_status_t status = PMIx_Fence(&everybody, 1, &info, 1);
-  PMIX_INFO_DESTRUCT(&info);
-  check(status, "PMIx_Fence");
 }
 
 }  // namespace
@@ -90,23 +71,6 @@ Identity identify() {
 }
 
 bool is_launched() { return PMIx_Initialized() != 0; }
-
-std::vector<std::string> gather_texts(const Identity& identity, const std::string& key,
-                                      const std::string& text) {
-  if (identity.namespace_.empty()) return {text};
-  pmix_value_t value;
-  PMIX_VALUE_CONSTRUCT(&value);
-  PMIX_VALUE_LOAD(&value, text.c_str(), PMIX_STRING);
-  const pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key.c_str(), &value);
-  PMIX_VALUE_DESTRUCT(&value);
-  check(status, "PMIx_Put of " + key);
-  check(PMIx_Commit(), "PMIx_Commit");
-  fence(identity.namespace_);
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < identity.size; ++rank)
-    texts.push_back(get_text(process(identity.namespace_, static_cast<pmix_rank_t>(rank)), key));
-  return texts;
-}
 
 void leave() {
   if (is_launched()) check(PMIx_Finalize(nullptr, 0), "PMIx_Finalize");

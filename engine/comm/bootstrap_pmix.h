@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace ptrain::comm {
 
@@ -22,10 +21,6 @@ Identity identify();
 
 // Whether a launcher answered identify(): only then may MPI be used.
 bool is_launched();
-
-// Collective over the job: every rank's `text` under `key`, in rank order. A key is used once.
-std::vector<std::string> gather_texts(const Identity& identity, const std::string& key,
-                                      const std::string& text);
 
 // Takes leave of the launcher, if there is one.
 void leave();

@@ -52,15 +52,6 @@ class Collectives final : public Communicator {
     return begin("all_reduce", all_reduce_phases(seat_, buffer, dtype, count, op));
   }
 
-  WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets, Counts input_counts,
-                          std::byte* output, Counts output_offsets, Counts output_counts,
-                          DType dtype) override {
-    // Pieces carry no const; what is sent is only read.
-    const Runs from = runs(const_cast<std::byte*>(input), dtype, input_offsets, input_counts);
-    const Runs to = runs(output, dtype, output_offsets, output_counts);
-    return begin("all_to_all_v", all_to_all_phases(seat_, from, to));
-  }
-
   WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) override {
     PT_CHECK(root >= 0 && root < seat_.size);
     return begin("broadcast",

@@ -62,9 +62,6 @@ class Communicator {
                                       Counts counts) = 0;
   virtual WorkHandle all_reduce(std::byte* buffer, DType dtype, std::int64_t count,
                                 ReduceOp op) = 0;
-  virtual WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets, Counts input_counts,
-                                  std::byte* output, Counts output_offsets, Counts output_counts,
-                                  DType dtype) = 0;
   virtual WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) = 0;
   // Pieces between one pair arrive in the order they were given. An empty piece is a message too.
   virtual WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;

@@ -153,19 +153,6 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  WorkHandle all_to_all_v(const std::byte* input, Counts input_offsets, Counts input_counts,
-                          std::byte* output, Counts output_offsets, Counts output_counts,
-                          DType dtype) override {
-    return grouped("all_to_all_v", [&] {
-      for (int peer = 0; peer < size(); ++peer) {
-        const auto p = as_size(peer);
-        send(input + input_offsets[p] * size_of(dtype), input_counts[p] * size_of(dtype), peer);
-        receive(output + output_offsets[p] * size_of(dtype), output_counts[p] * size_of(dtype),
-                peer);
-      }
-    });
-  }
-
   WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) override {
     return grouped("broadcast", [&] {
       check(ncclBroadcast(buffer, buffer, as_size(bytes), ncclUint8, root, comm_, stream_),

@@ -100,20 +100,6 @@ std::vector<Phase> all_reduce_phases(Seat seat, std::byte* buffer, DType dtype, 
   return phases;
 }
 
-std::vector<Phase> all_to_all_phases(Seat seat, const Runs& input, const Runs& output) {
-  const std::span<std::byte> mine = input.run(seat.rank);
-  PT_CHECK(mine.size() == output.run(seat.rank).size());
-  Phase phase;
-  for (int step = 1; step < seat.size; ++step) {
-    const int to = (seat.rank + step) % seat.size;
-    const int from = (seat.rank + seat.size - step) % seat.size;
-    add(phase.sends, to, input.run(to));
-    add(phase.receives, from, output.run(from));
-  }
-  std::copy(mine.begin(), mine.end(), output.run(seat.rank).begin());
-  return {phase};
-}
-
 std::vector<Phase> broadcast_phases(Seat seat, std::span<std::byte> bytes, int root) {
   const int place = (seat.rank - root + seat.size) % seat.size;  // 0 = root
   const auto rank_at = [&](int other) { return (other + root) % seat.size; };

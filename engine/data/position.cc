@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 2;
-constexpr int kBeforeStrategies = 1;  // all rows were packed by best-fit decreasing
 
 constexpr std::array<std::pair<const char*, packing::Strategy>, 3> kStrategies = {{
     {"next_fit", packing::Strategy::kNextFit},
@@ -68,14 +67,13 @@ std::vector<packing::Range> ranges_from(const json& numbers) {
 
 Position parse(const json& object) {
   const std::int64_t version = count(object, "version");
-  if (version != kVersion && version != kBeforeStrategies)
-    refuse("its version is unknown to this ptrain");
+  if (version != kVersion) refuse("its version is unknown to this ptrain");
   Position position;
   position.epoch = count(object, "epoch");
   position.window = count(object, "window");
   position.row = count(object, "row");
   position.packer.sequence = count(object, "sequence");
-  if (version != kBeforeStrategies) position.packer.strategy = strategy_from(object);
+  position.packer.strategy = strategy_from(object);
   position.first_document = count(object, "first_document");
   position.num_documents = count(object, "num_documents");
   position.carried = ranges_from(object.at("carried"));

@@ -30,11 +30,6 @@ void check_identity(const comm::Identity& identity, const Communicator& world) {
   require(identity.local_size == identity.size, "all on this node");
   require(identity.local_rank == identity.rank, "all on this node, in order");
   require(!identity.node.empty(), "the node has a name");
-  const std::string text = fmt::format("address of {}", identity.rank);
-  const std::vector<std::string> texts = comm::gather_texts(identity, "test.address", text);
-  require(static_cast<int>(texts.size()) == identity.size, "a text of every rank");
-  for (int rank = 0; rank < identity.size; ++rank)
-    require(texts[static_cast<std::size_t>(rank)] == fmt::format("address of {}", rank), "text");
 }
 
 template <class F>

@@ -138,29 +138,6 @@ void all_of(Communicator& world) {
   I(world);
 }
 
-// Rank r sends 10 r + s elements to rank s.
-void all_to_all(Communicator& world) {
-  Longs in_counts, in_offsets, out_counts, out_offsets;
-  std::int64_t in = 0, out = 0;
-  for (std::int64_t peer = 0; peer < world.size(); ++peer) {
-    in_offsets.push_back(in);
-    out_offsets.push_back(out);
-    in_counts.push_back(10 * world.rank() + peer);
-    out_counts.push_back(10 * peer + world.rank());
-    in += in_counts.back();
-    out += out_counts.back();
-  }
-  const std::vector<std::int64_t> input(z(in), world.rank());
-  std::vector<std::int64_t> output(z(out), -1);
-  world
-      .all_to_all_v(reinterpret_cast<const std::byte*>(input.data()), in_offsets, in_counts,
-                    bytes(output), out_offsets, out_counts, DType::kInt64)
-      ->wait();
-  for (int peer = 0; peer < world.size(); ++peer)
-    for (std::int64_t i = 0; i < out_counts[z(peer)]; ++i)
-      expect("from a peer", i, output[z(out_offsets[z(peer)] + i)], std::int64_t{peer});
-}
-
 void broadcast(Communicator& world) {
   for (int root = 0; root < world.size(); ++root) {
     std::vector<double> values = filled<double>(world.rank(), 77);
@@ -276,7 +253,6 @@ constexpr CommCheck kBattery[] = {
                               reduce_scatter_of<std::int32_t>, reduce_scatter_of<std::int64_t>>},
     {"all_reduce", all_of<all_reduce_of<float>, all_reduce_of<double>, all_reduce_of<std::int32_t>,
                           all_reduce_of<std::int64_t>>},
-    {"all_to_all", all_to_all},
     {"broadcast", broadcast},
     {"exchange", exchange},
     {"order_of_waits", order_of_waits},

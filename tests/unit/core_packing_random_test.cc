@@ -28,6 +28,12 @@ TEST(RandomStream, BelowIsInRangeAndEven) {
   EXPECT_EQ(stream.below(1), 0u);
 }
 
+// Of one source without a weight.
+std::vector<std::int64_t> document_order(std::uint64_t seed, std::int64_t epoch,
+                                         std::int64_t num_documents) {
+  return weighted_order(seed, epoch, {{0, num_documents}});
+}
+
 // All 24 orders of 4 documents come about equally often over 2,400 epochs.
 TEST(DocumentOrder, EveryOrderIsEquallyLikely) {
   std::map<std::vector<std::int64_t>, int> seen;
@@ -65,7 +71,7 @@ TEST(WeightedOrder, EachDocumentComesAsOftenAsItsSourceWeighs) {
             (std::map<std::int64_t, int>{{0, 9}, {1, 9}, {2, 9}, {3, 9}, {4, 2}, {5, 2}, {6, 2}}));
 }
 
-TEST(WeightedOrder, WithoutWeightsItIsTheOrderOfDocuments) {
+TEST(WeightedOrder, SourcesWithoutWeightsAreOne) {
   EXPECT_EQ(weighted_order(3, 5, {{0, 40, 1}, {40, 0, 1}, {40, 60, 1}}), document_order(3, 5, 100));
   EXPECT_EQ(weighted_order(3, std::int64_t{1} << 61, {{0, 7, 0.001}}).size(), 1u);
 }
