@@ -2,164 +2,180 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <vector>
 
+#include "launcher/base/file.h"
 #include "launcher/cluster/figures_json.h"
+#include "launcher/recipe/yaml.h"
 
 namespace ptrain::cluster {
 
 namespace {
 
+using Yaml = recipe::Node;
+
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
 constexpr double kMaxNodes = 65536;
 
-// Numbers become numbers, all other scalars texts; a repeated key would be lost, so it is marked.
-nlohmann::json json_of(const YAML::Node& node) {
-  nlohmann::json out;
-  if (node.IsMap()) {
+std::optional<double> number_of(const Yaml& node) {
+  double value = 0;
+  const char* end = node.text.data() + node.text.size();
+  const auto [stop, error] = std::from_chars(node.text.data(), end, value);
+  if (node.kind != Yaml::Kind::kScalar || node.quoted || error != std::errc() || stop != end)
+    return std::nullopt;
+  return value;
+}
+
+// Numbers become numbers, all other scalars texts.
+nlohmann::json json_of(const Yaml& node) {
+  nlohmann::json out = node.text;
+  if (node.kind == Yaml::Kind::kMapping) {
     out = nlohmann::json::object();
-    for (const auto& entry : node) {
-      const std::string key = entry.first.Scalar();
-      out[out.contains(key) ? key + " (again)" : key] = json_of(entry.second);
-    }
-  } else if (node.IsSequence()) {
+    for (const Yaml& entry : node.children) out[entry.key] = json_of(entry);
+  } else if (node.kind == Yaml::Kind::kSequence) {
     out = nlohmann::json::array();
-    for (const YAML::Node& entry : node) out.push_back(json_of(entry));
-  } else if (double value = 0; node.IsScalar() && YAML::convert<double>::decode(node, value)) {
-    out = value;
-  } else {
-    out = node.IsScalar() ? node.Scalar() : "";
+    for (const Yaml& entry : node.children) out.push_back(json_of(entry));
+  } else if (const auto value = number_of(node)) {
+    out = *value;
   }
   return out;
 }
 
 // The deepest node on the way of the JSON pointer that `message` begins with.
-YAML::Node node_at(YAML::Node node, const std::string& message) {
+const Yaml& node_at(const Yaml& root, const std::string& message) {
   std::istringstream keys(message.substr(0, message.find(' ')));
   std::string key;
   std::getline(keys, key, '/');  // a pointer begins with a slash
-  while (!node.IsScalar() && std::getline(keys, key, '/')) {
-    YAML::Node below = node.IsSequence() ? node[std::stoul(key)] : node[key];
-    if (!below) break;
-    node.reset(below);
+  const Yaml* node = &root;
+  while (std::getline(keys, key, '/')) {
+    const Yaml* below = node->child(key);
+    if (below == nullptr) break;
+    node = below;
   }
-  return node;
+  return *node;
 }
 
 class Reader {
  public:
   explicit Reader(std::string path) : path_(std::move(path)) {}
 
-  Result<Cluster> cluster(const YAML::Node& root) const {
+  Result<Cluster> cluster(const Yaml& root) const {
     PTRAIN_CHECK(keys(root, "the cluster", {"name", "nodes", "figures", "link"}));
     Cluster cluster;
     PTRAIN_TRY(cluster.name, text(root, "name"));
     PTRAIN_CHECK(nodes(root, cluster));
     cluster.figures = default_figures();
     cluster.link = default_link();
-    if (root["figures"]) {
-      PTRAIN_TRY(cluster.figures, figures(root["figures"]));
+    if (const Yaml* node = root.child("figures")) {
+      PTRAIN_TRY(cluster.figures, figures(*node));
     }
-    if (root["link"]) {
+    if (root.child("link") != nullptr) {
       PTRAIN_TRY(cluster.link, transfer(root, "link"));
     }
     return cluster;
   }
 
  private:
-  tl::unexpected<Error> error(const YAML::Node& node, std::string message,
-                              std::string hint = "") const {
-    const YAML::Mark mark = node.Mark();
-    return fail(ExitCode::kUsage, std::move(message), std::move(hint),
-                {path_, mark.line + 1, mark.column + 1});
+  static tl::unexpected<Error> error(const Place& place, std::string message,
+                                     std::string hint = "") {
+    return fail(ExitCode::kUsage, std::move(message), std::move(hint), place);
   }
 
-  Status keys(const YAML::Node& node, std::string_view what,
+  Status keys(const Yaml& node, std::string_view what,
               std::initializer_list<std::string_view> allowed) const {
-    if (!node.IsMap()) return error(node, fmt::format("{} must be a mapping", what));
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      const auto key = entry.first.Scalar();
-      if (std::find(allowed.begin(), allowed.end(), key) == allowed.end())
-        return error(entry.first, fmt::format("{} has no field '{}'", what, key),
+    if (node.kind != Yaml::Kind::kMapping)
+      return error(node.place, fmt::format("{} must be a mapping", what));
+    for (const Yaml& entry : node.children)
+      if (std::find(allowed.begin(), allowed.end(), entry.key) == allowed.end())
+        return error(entry.key_place,
+                     fmt::format("{} has no field '{}'", what, recipe::shown(entry.key)),
                      fmt::format("it has: {}", fmt::join(allowed, ", ")));
-      if (!seen.insert(key).second)
-        return error(entry.first, fmt::format("field '{}' is given twice", key), "remove one");
-    }
     return {};
   }
 
-  Result<std::string> text(const YAML::Node& map, const char* key) const {
-    const YAML::Node node = map[key];
-    if (!node) return error(map, fmt::format("field '{}' is missing", key));
-    if (!node.IsScalar() || node.Scalar().empty())
-      return error(node, fmt::format("'{}' must be a text", key));
-    return node.Scalar();
+  Result<std::string> text(const Yaml& map, const char* key) const {
+    const Yaml* node = map.child(key);
+    if (node == nullptr) return error(map.place, fmt::format("field '{}' is missing", key));
+    if (node->kind != Yaml::Kind::kScalar || node->text.empty())
+      return error(node->place, fmt::format("'{}' must be a text", key));
+    return node->text;
   }
 
-  Result<double> positive(const YAML::Node& map, const char* key, double highest = 1e30) const {
-    const YAML::Node node = map[key];
-    if (!node) return error(map, fmt::format("field '{}' is missing", key));
-    double value = 0;
-    if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value) ||
-        value <= 0 || value > highest)
-      return error(node,
+  Result<double> positive(const Yaml& map, const char* key, double highest = 1e30) const {
+    const Yaml* node = map.child(key);
+    if (node == nullptr) return error(map.place, fmt::format("field '{}' is missing", key));
+    const auto value = number_of(*node);
+    if (!value || !std::isfinite(*value) || *value <= 0 || *value > highest)
+      return error(node->place,
                    fmt::format("'{}' must be a number above zero and at most {}", key, highest));
-    return value;
+    return *value;
   }
 
-  Result<int> count(const YAML::Node& map, const char* key) const {
+  Result<int> count(const Yaml& map, const char* key) const {
     PTRAIN_TRY(const double value, positive(map, key, kMaxNodes));
     if (value != std::floor(value))
-      return error(map[key], fmt::format("'{}' must be a whole number", key));
+      return error(map.child(key)->place, fmt::format("'{}' must be a whole number", key));
     return static_cast<int>(value);
   }
 
-  Status nodes(const YAML::Node& root, Cluster& cluster) const {
-    const YAML::Node list = root["nodes"];
-    if (!list || !list.IsSequence() || list.size() == 0)
-      return error(root, "'nodes' must list at least one node");
-    for (const YAML::Node& entry : list) {
-      PTRAIN_CHECK(keys(entry, "a node", {"name", "count", "cores", "memory_gib"}));
-      Node node;
-      PTRAIN_TRY(node.name, text(entry, "name"));
-      PTRAIN_TRY(node.num_cores, count(entry, "cores"));
-      PTRAIN_TRY(const double gib, positive(entry, "memory_gib", 1e6));
-      node.memory_bytes = static_cast<std::int64_t>(gib * kBytesPerGib);
-      int copies = 1;
-      if (entry["count"]) {
-        PTRAIN_TRY(copies, count(entry, "count"));
-      }
-      for (int copy = 0; copy < copies; ++copy) {
-        cluster.nodes.push_back(node);
-        if (copies > 1) cluster.nodes.back().name = fmt::format("{}-{}", node.name, copy);
+  Status nodes(const Yaml& root, Cluster& cluster) const {
+    const Yaml* list = root.child("nodes");
+    if (list == nullptr || list->kind != Yaml::Kind::kSequence || list->children.empty())
+      return error(root.place, "'nodes' must list at least one node");
+    std::set<std::string> names;
+    for (const Yaml& entry : list->children) {
+      PTRAIN_TRY(const auto copies, node(entry));
+      for (const auto& copy : copies) {
+        if (!names.insert(copy.name).second)
+          return error(entry.place,
+                       fmt::format("a node '{}' is there already", recipe::shown(copy.name)),
+                       "give each node a name of its own");
+        cluster.nodes.push_back(copy);
       }
     }
     return {};
   }
 
-  Result<TransferCost> transfer(const YAML::Node& map, const char* key) const {
-    const YAML::Node node = map[key];
-    if (!node) return error(map, fmt::format("field '{}' is missing", key));
-    PTRAIN_CHECK(keys(node, key, {"latency_s", "bytes_per_s"}));
+  // One entry of the list, as often as it counts.
+  Result<std::vector<cluster::Node>> node(const Yaml& entry) const {
+    PTRAIN_CHECK(keys(entry, "a node", {"name", "count", "cores", "memory_gib"}));
+    cluster::Node node;
+    PTRAIN_TRY(node.name, text(entry, "name"));
+    PTRAIN_TRY(node.num_cores, count(entry, "cores"));
+    PTRAIN_TRY(const double gib, positive(entry, "memory_gib", 1e6));
+    node.memory_bytes = static_cast<std::int64_t>(gib * kBytesPerGib);
+    if (entry.child("count") == nullptr) return std::vector{node};
+    PTRAIN_TRY(const int num_copies, count(entry, "count"));
+    std::vector<cluster::Node> copies(static_cast<std::size_t>(num_copies), node);
+    for (int copy = 0; num_copies > 1 && copy < num_copies; ++copy)
+      copies[static_cast<std::size_t>(copy)].name = fmt::format("{}-{}", node.name, copy);
+    return copies;
+  }
+
+  Result<TransferCost> transfer(const Yaml& map, const char* key) const {
+    const Yaml* node = map.child(key);
+    if (node == nullptr) return error(map.place, fmt::format("field '{}' is missing", key));
+    PTRAIN_CHECK(keys(*node, key, {"latency_s", "bytes_per_s"}));
     TransferCost cost;
-    PTRAIN_TRY(cost.latency_s, positive(node, "latency_s"));
-    PTRAIN_TRY(cost.bytes_per_s, positive(node, "bytes_per_s"));
+    PTRAIN_TRY(cost.latency_s, positive(*node, "latency_s"));
+    PTRAIN_TRY(cost.bytes_per_s, positive(*node, "bytes_per_s"));
     return cost;
   }
 
-  Result<Figures> figures(const YAML::Node& node) const {
+  Result<Figures> figures(const Yaml& node) const {
     auto figures = figures_from_json(json_of(node));
     if (!figures)
-      return error(node_at(node, figures.error().message), "figures: " + figures.error().message);
+      return error(node_at(node, figures.error().message).place,
+                   "figures: " + figures.error().message);
     figures->source = "given by " + path_;
     return *figures;
   }
@@ -170,21 +186,18 @@ class Reader {
 }  // namespace
 
 Result<Cluster> cluster_from_text(const std::string& text, const std::string& path) {
-  try {
-    return Reader(path).cluster(YAML::Load(text));
-  } catch (const YAML::Exception& exception) {
-    return fail(ExitCode::kUsage, exception.msg, "",
-                {path, exception.mark.line + 1, exception.mark.column + 1});
-  }
+  std::vector<recipe::Violation> violations;
+  const Yaml root = recipe::parse_yaml(text, path, violations);
+  if (!violations.empty())
+    return fail(ExitCode::kUsage, violations.front().message, "", violations.front().place);
+  return Reader(path).cluster(root);
 }
 
 Result<Cluster> read_cluster(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return fail(ExitCode::kUsage, fmt::format("cannot read the cluster file {}", path),
-                "give an existing file by --cluster FILE or cluster.file");
-  return cluster_from_text(text.str(), path);
+  const auto text = read_file(path, recipe::kMostYamlBytes);
+  if (text) return cluster_from_text(*text, path);
+  return fail(ExitCode::kUsage, "cannot read the cluster file " + text.error().message,
+              "give an existing file by --cluster FILE or cluster.file");
 }
 
 }  // namespace ptrain::cluster

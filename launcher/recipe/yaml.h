@@ -11,7 +11,7 @@ namespace ptrain::recipe {
 inline constexpr std::size_t kMostYamlBytes = 1 << 20;
 inline constexpr int kDeepestYaml = 32;
 
-// One YAML document as nodes; the only user of yaml-cpp in this room. Refused: more than 1 MiB,
+// One YAML document as nodes; the only user of yaml-cpp. Refused: more than 1 MiB,
 // bytes that are not UTF-8, byte order marks, tabs as indentation, several documents, anchors,
 // aliases, tags, nesting beyond 32, a key twice in one mapping. What is refused is added to
 // `violations`.

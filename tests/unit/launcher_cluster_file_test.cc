@@ -52,8 +52,16 @@ TEST(ClusterFile, RefusesWithPlace) {
       {"name: a\nnodes:\n  - {name: n, cores: 2.5, memory_gib: 1}\n", 3, "whole number"},
       {"name: a\nnodes:\n  - {name: n, cores: 0, memory_gib: 1}\n", 3, "above zero"},
       {"name: a\nnodes:\n  - {name: n, cores: .nan, memory_gib: 1}\n", 3, "above zero"},
-      {"name: a\nname: b\nnodes: [{name: n, cores: 2, memory_gib: 4}]\n", 2, "twice"},
+      {"name: a\nname: b\nnodes: [{name: n, cores: 2, memory_gib: 4}]\n", 2,
+       "duplicate key 'name'"},
       {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8}]\n", 2, "'gpus'"},
+      {"name: a\nnodes:\n  - {name: n, cores: 2, memory_gib: 4}\n  - {name: n, cores: 1, "
+       "memory_gib: 4}\n",
+       4, "a node 'n' is there already"},
+      {"name: a\nnodes:\n  - {name: n-1, cores: 2, memory_gib: 4}\n  - {name: n, count: 2, cores: "
+       "1, memory_gib: 4}\n",
+       4, "a node 'n-1' is there already"},
+      {"name: a\nnodes: [{name: &b n, cores: 2, memory_gib: 4}]\n", 2, "anchors"},
       {"name: a\nnodes: [{name: n\n", 3, ""},
       {"- 1\n", 1, "must be a mapping"},
       {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures:\n  matmul_flops_per_s: "
