@@ -16,27 +16,34 @@ std::string_view to_string(Mode mode) {
       return "probe";
     case Mode::kData:
       return "data";
+    case Mode::kExport:
+      return "export";
   }
   return "";
 }
 
 Result<Mode> mode_from(std::string_view text) {
-  for (const Mode mode : {Mode::kTrain, Mode::kProbe, Mode::kData})
+  for (const Mode mode : {Mode::kTrain, Mode::kProbe, Mode::kData, Mode::kExport})
     if (to_string(mode) == text) return mode;
   return fail(ExitCode::kUsage, fmt::format("request: '{}' is not a mode", text),
-              "allowed: train, probe, data");
+              "allowed: train, probe, data, export");
 }
 
 }  // namespace
 
 std::string to_json_text(const Request& request) {
-  return dump_line({{"mode", to_string(request.mode)},
-                    {"run_directory", request.run_directory},
-                    {"attempt", request.attempt},
-                    {"shape", request.shape},
-                    {"control_host", request.control_host},
-                    {"control_port", request.control_port},
-                    {"output", request.output}});
+  nlohmann::json json{{"mode", to_string(request.mode)},
+                      {"run_directory", request.run_directory},
+                      {"attempt", request.attempt},
+                      {"shape", request.shape},
+                      {"control_host", request.control_host},
+                      {"control_port", request.control_port},
+                      {"output", request.output}};
+  if (request.mode == Mode::kExport)
+    json["export"] = {{"checkpoint", request.exporting.checkpoint},
+                      {"dtype", request.exporting.dtype},
+                      {"shard_bytes", request.exporting.shard_bytes}};
+  return dump_line(json);
 }
 
 Result<Request> request_from_json_text(std::string_view text) {
@@ -50,6 +57,12 @@ Result<Request> request_from_json_text(std::string_view text) {
   reader.get("output", request.output);
   PTRAIN_CHECK(reader.status());
   PTRAIN_TRY(request.mode, mode_from(mode));
+  if (request.mode != Mode::kExport) return request;
+  FieldReader settings(reader.object("export"), "request: export");
+  settings.get("checkpoint", request.exporting.checkpoint).get("dtype", request.exporting.dtype);
+  settings.get("shard_bytes", request.exporting.shard_bytes);
+  PTRAIN_CHECK(reader.status());
+  PTRAIN_CHECK(settings.status());
   return request;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,7 +8,15 @@
 
 namespace ptrain::run {
 
-enum class Mode { kTrain, kProbe, kData };
+enum class Mode { kTrain, kProbe, kData, kExport };
+
+// How mode export writes weights.
+struct ExportSettings {
+  std::string checkpoint;  // folder; empty: the newest of the run directory
+  std::string dtype;       // fp32, bf16, fp16
+  std::int64_t shard_bytes = 0;
+  bool operator==(const ExportSettings&) const = default;
+};
 
 // What `ptrain worker` hands to ptrain_engine_main as JSON. The control token comes by the
 // environment variable PTRAIN_CONTROL_TOKEN, so that no process list shows it.
@@ -18,7 +27,8 @@ struct Request {
   std::string shape;         // of the plan; empty: the first that is not finished
   std::string control_host;  // empty: no supervisor
   int control_port = 0;
-  std::string output;  // probe, data: file to write
+  std::string output;  // probe, data: file to write; export: folder
+  ExportSettings exporting;
   bool operator==(const Request&) const = default;
 };
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ptrain::checkpoint {
+
+class Source;
+
+struct ExportTarget {
+  std::string folder;            // must not be there yet
+  std::string dtype = "fp32";    // fp32, bf16 or fp16
+  std::int64_t shard_bytes = 0;  // of the tensors in one file; a larger tensor has its own
+};
+
+// Writes a checkpoint of ptrain as a Hugging Face folder, which transformers loads: config.json,
+// model.safetensors or shards with their index. Under another name first, synced, then renamed.
+// EngineErrors: kUsage where the folder is there or a value does not fit the dtype; kUnusable where
+// the checkpoint does not tell its model or the folder cannot be written. Nothing is left then.
+void export_checkpoint(const Source& source, const ExportTarget& target);
+
+}  // namespace ptrain::checkpoint

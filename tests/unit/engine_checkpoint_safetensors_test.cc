@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "engine/base/engine_error.h"
+#include "engine/checkpoint/safetensors_narrow.h"
+#include "engine/checkpoint/safetensors_reader.h"
+#include "tests/support/ranks.h"
+
+namespace ptrain::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string fixture(const std::string& name) {
+  return std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/safetensors/" + name;
+}
+
+// The model of tests/fixtures/safetensors/make.py.
+model::Architecture architecture(bool tied) {
+  recipe::Model config;
+  config.hidden_size = 8;
+  config.intermediate_size = 12;
+  config.num_hidden_layers = 2;
+  config.vocab_size = 16;
+  config.num_attention_heads = 2;
+  config.num_key_value_heads = 1;
+  config.tie_word_embeddings = tied;
+  return model::make_architecture(config, DType::kFloat32).value();
+}
+
+// Loads the model in unequal runs and compares each element with what make.py wrote.
+template <class T>
+void expect_loads(const std::string& folder, bool tied, int ranks) {
+  const auto model = architecture(tied);
+  tests::run_ranks(ranks, [&](comm::Communicator& world) {
+    std::vector<std::vector<T>> parts(model.parameters.size());
+    std::vector<TensorItem> items;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto& parameter = model.parameters[i];
+      const auto cut = [&](std::int64_t rank) {
+        return parameter.num_elements() * rank * rank / (ranks * ranks);
+      };
+      const std::int64_t begin = cut(world.rank()), end = cut(world.rank() + 1);
+      parts[i].assign(static_cast<std::size_t>(end - begin), -1);
+      items.push_back({parameter.name, sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64,
+                       parameter.shape, begin, end, parts[i].data()});
+    }
+    load_safetensors(folder, model, items, world);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      for (std::int64_t at = items[i].begin; at < items[i].end; ++at)
+        ASSERT_EQ(parts[i][static_cast<std::size_t>(at - items[i].begin)],
+                  static_cast<T>(at % 251) / 4)
+            << items[i].key << " " << at;
+  });
+}
+
+// A copy of a fixture, to be spoiled.
+class Copy {
+ public:
+  explicit Copy(const std::string& name) {
+    path_ = (fs::temp_directory_path() / "safetensors-XXXXXX").string();
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder");
+    fs::copy(fixture(name), path_);
+  }
+  ~Copy() { fs::remove_all(path_); }
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string why(const std::string& folder, bool tied) {
+  std::string message;
+  tests::run_ranks(2, [&](comm::Communicator& world) {
+    try {
+      load_safetensors(folder, architecture(tied), {}, world);
+    } catch (const EngineError& error) {
+      EXPECT_EQ(error.error().code, ExitCode::kUnusable);
+      EXPECT_FALSE(error.error().hint.empty());
+      if (world.rank() == 0) message = error.what();
+    }
+  });
+  return message;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Safetensors, LoadsOnAnyNumberOfRanks) {
+  for (const int ranks : {1, 2, 3}) {
+    expect_loads<float>(fixture("llama_free_sharded"), false, ranks);
+    expect_loads<float>(fixture("llama_tied"), true, ranks);
+    expect_loads<double>(fixture("llama_tied"), true, ranks);
+  }
+}
+
+TEST(Safetensors, ConvertsEveryDTypeOfWeights) {
+  expect_loads<float>(fixture("llama_mixed"), true, 2);
+  expect_loads<double>(fixture("llama_mixed"), true, 3);
+}
+
+TEST(Safetensors, FollowsLinksAsInTheCacheOfHuggingFace) {
+  const Copy copy("llama_tied");
+  fs::create_directory(copy.file("snapshot"));
+  fs::create_symlink("../model.safetensors", copy.file("snapshot/model.safetensors"));
+  expect_loads<float>(copy.file("snapshot"), true, 1);
+}
+
+TEST(Safetensors, RefusesATiedHeadOfItsOwn) {
+  const Copy copy("llama_mixed");
+  std::fstream file(copy.file("model.safetensors"),
+                    std::ios::binary | std::ios::in | std::ios::out);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string bytes = text.str();
+  const double last = 127.0 / 4;  // element 127 of the head, the only one of these 8 bytes
+  const std::size_t at = bytes.rfind(std::string(reinterpret_cast<const char*>(&last), 8));
+  ASSERT_NE(at, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put('\1');
+  file.close();
+  const std::string message = why(copy.path(), true);
+  EXPECT_TRUE(has(message, "'embed_tokens.weight' and 'lm_head.weight' hold different values"))
+      << message;
+}
+
+TEST(Safetensors, RefusesWhatDoesNotFitOnAllRanksAtOnce) {
+  const Copy copy("llama_free_sharded");
+  fs::resize_file(copy.file("model-00001-of-00003.safetensors"), 2000);
+  fs::remove(copy.file("model-00003-of-00003.safetensors"));
+  const std::string message = why(copy.path(), false);
+  EXPECT_TRUE(has(message, "model-00001-of-00003.safetensors: it is cut off")) << message;
+  EXPECT_TRUE(has(message, "model-00003-of-00003.safetensors: it is missing")) << message;
+  EXPECT_TRUE(has(why(fixture("llama_tied"), false), "'lm_head.weight' is missing"));
+}
+
+std::uint16_t narrowed(float value, const char* dtype, bool fits = true) {
+  std::uint16_t bits = 0;
+  EXPECT_EQ(narrow({&value, 1}, export_dtype(dtype), reinterpret_cast<std::byte*>(&bits)), fits);
+  return bits;
+}
+
+TEST(Safetensors, RoundsToHalf) {  // bits: IEEE 754 binary16, as numpy.float16 prints them
+  const auto half = [](double value) { return narrowed(static_cast<float>(value), "fp16"); };
+  EXPECT_EQ(half(0.0), 0x0000);
+  EXPECT_EQ(half(-0.0), 0x8000);
+  EXPECT_EQ(half(1.0), 0x3c00);
+  EXPECT_EQ(half(-2.0), 0xc000);
+  EXPECT_EQ(half(1.0 / 3), 0x3555);
+  EXPECT_EQ(half(0.1), 0x2e66);
+  EXPECT_EQ(half(65504.0), 0x7bff);
+  EXPECT_EQ(half(65519.0), 0x7bff);
+  EXPECT_EQ(half(1 + std::ldexp(1, -11)), 0x3c00);  // a tie, to even
+  EXPECT_EQ(half(1 + 3 * std::ldexp(1, -11)), 0x3c02);
+  EXPECT_EQ(half(std::ldexp(1, -14)), 0x0400);
+  EXPECT_EQ(half(std::ldexp(1, -24)), 0x0001);
+  EXPECT_EQ(half(std::ldexp(1, -25)), 0x0000);
+  EXPECT_EQ(half(1.5 * std::ldexp(1, -24)), 0x0002);
+  EXPECT_EQ(half(std::ldexp(1, -14) * (1 - std::ldexp(1, -12))), 0x0400);
+  EXPECT_EQ(half(std::numeric_limits<double>::infinity()), 0x7c00);
+  EXPECT_EQ(narrowed(65520.0F, "fp16", false), 0x7c00);
+  EXPECT_EQ(half(std::nan("")) & 0x7c00, 0x7c00);
+}
+
+TEST(Safetensors, RoundsToBrainFloat) {
+  EXPECT_EQ(narrowed(1.0F, "bf16"), 0x3f80);
+  EXPECT_EQ(narrowed(1.00390625F, "bf16"), 0x3f80);  // 1 + 2^-8: a tie, to even
+  EXPECT_EQ(narrowed(1.01171875F, "bf16"), 0x3f82);  // 1 + 3 * 2^-8
+  EXPECT_EQ(narrowed(-3.0e38F, "bf16"), 0xff62);
+}
+
+}  // namespace
+}  // namespace ptrain::checkpoint
