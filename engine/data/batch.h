@@ -27,4 +27,7 @@ struct MicroBatch {
   bool operator==(const MicroBatch&) const = default;
 };
 
+// Rows that one document fills each; positions and documents, but no tokens and targets yet.
+MicroBatch rows_of_one_document(std::int64_t rows, std::int64_t sequence);
+
 }  // namespace ptrain::data

@@ -34,24 +34,13 @@ model::Architecture reference_architecture() {
   return *std::move(architecture);
 }
 
-data::MicroBatch reference_batch() {
-  data::MicroBatch batch;
-  batch.rows = kTokens / kDocument;
-  batch.sequence = kDocument;
-  for (std::int64_t t = 0; t < kTokens; ++t)
-    batch.positions.push_back(static_cast<std::int32_t>(t % kDocument));
-  for (std::int64_t row = 0; row < batch.rows; ++row)
-    batch.documents.push_back({row * kDocument, (row + 1) * kDocument});
-  return batch;
-}
-
 // One block of a small llama, run as the executor runs it, and its products alone.
 class Block {
  public:
   Block()
       : architecture_(reference_architecture()),
         layer_(std::move(layers::make_layers(architecture_)[1])),
-        batch_(reference_batch()) {
+        batch_(data::rows_of_one_document(kTokens / kDocument, kDocument)) {
     const auto& spec = architecture_.layers[1];
     for (const int index : spec.parameters) {
       const auto& shape = architecture_.parameters[static_cast<std::size_t>(index)].shape;

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <random>
 #include <vector>
 
 #include "engine/optim/adamw.h"
+#include "tests/bench/shape.h"
 #include "tests/support/layer_model.h"
 
 namespace ptrain {
@@ -20,43 +20,6 @@ double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-struct Sizes {
-  std::int64_t layers, hidden, heads, kv_heads, ffn, vocabulary, rows, sequence, steps;
-};
-
-model::Architecture architecture_of(const Sizes& sizes) {
-  recipe::Model config;
-  config.num_hidden_layers = sizes.layers;
-  config.hidden_size = sizes.hidden;
-  config.num_attention_heads = sizes.heads;
-  config.num_key_value_heads = sizes.kv_heads;
-  config.intermediate_size = sizes.ffn;
-  config.vocab_size = sizes.vocabulary;
-  auto architecture = model::llama(config, DType::kFloat32);
-  if (!architecture) {
-    fmt::print(stderr, "{}\n", architecture.error().message);
-    std::exit(2);
-  }
-  return *architecture;
-}
-
-data::MicroBatch random_batch(const Sizes& sizes) {
-  data::MicroBatch batch;
-  batch.rows = sizes.rows;
-  batch.sequence = sizes.sequence;
-  std::mt19937 generator(1);
-  std::uniform_int_distribution token(0, static_cast<std::int32_t>(sizes.vocabulary - 1));
-  for (std::int64_t row = 0; row < sizes.rows; ++row) {
-    batch.documents.push_back({row * sizes.sequence, (row + 1) * sizes.sequence});
-    for (std::int64_t column = 0; column < sizes.sequence; ++column) {
-      batch.tokens.push_back(token(generator));
-      batch.targets.push_back(token(generator));
-      batch.positions.push_back(static_cast<std::int32_t>(column));
-    }
-  }
-  return batch;
 }
 
 void fill(test::LayerModel& model) {
@@ -93,15 +56,15 @@ void optimize(const test::LayerModel& model, Moments& moments, std::int64_t step
   }
 }
 
-void run(const Sizes& sizes) {
-  test::LayerModel model(architecture_of(sizes));
+void run(const bench::Shape& shape) {
+  test::LayerModel model(architecture_of(shape));
   fill(model);
-  const data::MicroBatch batch = random_batch(sizes);
+  const data::MicroBatch batch = random_batch(shape, shape.rows, 1);
   Moments moments(model);
   const auto num_tokens = static_cast<double>(batch.num_tokens());
   std::vector<double> seconds;
   double loss = 0;
-  for (std::int64_t step = 1; step <= sizes.steps + 2; ++step) {  // two to warm up
+  for (std::int64_t step = 1; step <= shape.steps + 2; ++step) {  // two to warm up
     const double begin = cpu_seconds();
     model.restart_gradients();
     loss = model.step(batch).loss / num_tokens;
@@ -119,9 +82,10 @@ void run(const Sizes& sizes) {
 }  // namespace ptrain
 
 int main(int argc, char** argv) {
-  std::vector<std::int64_t> values{4, 256, 8, 4, 768, 256, 16, 128, 8};
-  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(argc) && i < values.size(); ++i)
-    values[i] = std::atoll(argv[i + 1]);
-  const auto* v = values.data();
-  ptrain::run({v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]});
+  try {
+    ptrain::run(ptrain::bench::shape_from(argc, argv, 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
 }

@@ -1,0 +1,40 @@
+#include "tests/bench/shape.h"
+
+#include <cstdlib>
+#include <random>
+
+#include "engine/base/engine_error.h"
+
+namespace ptrain::bench {
+
+Shape shape_from(int argc, char** argv, int first, Shape shape) {
+  for (std::int64_t* member :
+       {&shape.layers, &shape.hidden, &shape.heads, &shape.kv_heads, &shape.ffn, &shape.vocabulary,
+        &shape.rows, &shape.sequence, &shape.steps})
+    if (first < argc) *member = std::atoll(argv[first++]);
+  return shape;
+}
+
+model::Architecture architecture_of(const Shape& shape) {
+  recipe::Model config;
+  config.num_hidden_layers = shape.layers;
+  config.hidden_size = shape.hidden;
+  config.num_attention_heads = shape.heads;
+  config.num_key_value_heads = shape.kv_heads;
+  config.intermediate_size = shape.ffn;
+  config.vocab_size = shape.vocabulary;
+  return value_or_throw(model::make_architecture(config, DType::kFloat32));
+}
+
+data::MicroBatch random_batch(const Shape& shape, std::int64_t rows, unsigned seed) {
+  data::MicroBatch batch = data::rows_of_one_document(rows, shape.sequence);
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution token(0, static_cast<std::int32_t>(shape.vocabulary - 1));
+  for (std::int64_t i = 0; i < batch.num_tokens(); ++i) {
+    batch.tokens.push_back(token(generator));
+    batch.targets.push_back(token(generator));
+  }
+  return batch;
+}
+
+}  // namespace ptrain::bench
