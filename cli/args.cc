@@ -136,6 +136,16 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
          (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") + "\n  commands: " + list;
 }
 
+// A variable of the shell that is not set gives "": no option means that.
+void refuse_empty_texts(CLI::App& app) {
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (CLI::Option* option : sub->get_options())
+      if (option->get_items_expected_max() > 0)
+        option->check([](const std::string& text) {
+          return std::string(text.empty() ? "is empty; leave it out or give a value" : "");
+        });
+}
+
 }  // namespace
 
 Parsed parse(int argc, const char* const* argv) {
@@ -149,6 +159,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_inspections(app, parsed.command);
   add_data(app, parsed.command);
   add_worker(app, parsed.command);
+  refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);
   parsed.code = static_cast<int>(ExitCode::kUsage);
   if (!parsed.text.empty()) return parsed;

@@ -117,7 +117,12 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
 // The targets of each training document, in the order of the first epoch, weights considered.
 Result<Lengths> lengths_in_order(const std::string& index, const recipe::Recipe& recipe) {
   PTRAIN_TRY(const std::string bytes, read_file(index + ".idx", kMostBytes));
-  PTRAIN_TRY(const data::IndexTable table, data::index_from_bytes(std::as_bytes(std::span(bytes))));
+  PTRAIN_TRY(const data::IndexTable table,
+             data::index_from_bytes(std::as_bytes(std::span(bytes))).map_error([&](Error error) {
+               error.message = fmt::format("{}.idx: {}", index, error.message);
+               error.hint = "remove it; it is then built again from the text";
+               return error;
+             }));
   Lengths lengths;
   for (const auto document : packing::weighted_order(
            recipe.seed, 0,

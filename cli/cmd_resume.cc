@@ -12,6 +12,7 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/resume/differences.h"
+#include "launcher/resume/verify.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/policy.h"
 
@@ -78,6 +79,21 @@ Status check_not_lost(const run::Directory& directory) {
               "bring one of them back from a copy, or start again with `ptrain run`");
 }
 
+// A finished run is left alone, unless its last checkpoint has suffered since: then an older one
+// goes on, and its last steps are made again.
+Result<bool> is_finished(const run::Directory& directory, const run::Plan& plan,
+                         std::int64_t step) {
+  if (!supervise::next_shape_name(plan, std::max(step, plan.origin.step)).empty()) return false;
+  if (step < 0) return true;
+  const auto whole = resume::verify(directory.checkpoint(step), resume::Look::kContent);
+  if (!whole)
+    say(
+        fmt::format("warning: all {} steps are done, but the last checkpoint is damaged: {}; the "
+                    "newest good one goes on",
+                    step, whole.error().message));
+  return whole.has_value();
+}
+
 void say_start(const run::Directory& directory, const run::Plan& plan, std::int64_t step) {
   std::string from = step < 0 ? plan.origin.checkpoint : directory.checkpoint(step);
   if (from.empty()) from = "the beginning, since there is no checkpoint yet";
@@ -95,12 +111,14 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   if (!arguments.overrides.empty()) {
     PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
   }
-  if (supervise::next_shape_name(plan, std::max(step, plan.origin.step)).empty()) {
+  PTRAIN_TRY(const bool finished, is_finished(directory, plan, step));
+  if (finished) {
     say(fmt::format("ptrain: {} is finished: all of its {} steps are done", directory.root, step));
     return ExitCode::kDone;
   }
   say_start(directory, plan, step);
-  return start_run(directory, plan, lock);
+  supervise::StopSignals signals;
+  return start_run(directory, plan, lock, signals);
 }
 
 }  // namespace

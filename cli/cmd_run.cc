@@ -44,9 +44,10 @@ Result<ExitCode> cmd_run(const RunArguments& arguments) {
     return ExitCode::kDone;
   }
   PTRAIN_CHECK(check_start());
+  supervise::StopSignals signals;
   PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, plan));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
-  return start_run(directory, plan, lock);
+  return start_run(directory, plan, lock, signals);
 }
 
 }  // namespace ptrain::cli

@@ -8,6 +8,7 @@
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/resume/verify.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/rank_board.h"
 #include "launcher/supervise/report.h"
@@ -46,10 +47,12 @@ Result<RunStatus> status_of(const run::Directory& directory) {
   const auto steps = supervise::checkpoint_steps(directory);
   if (!steps.empty()) status.checkpoint = steps.back();
   const bool running = supervise::supervisor_of(directory) != 0;
+  if (!steps.empty() && !running) {  // while it runs, what was there may be replaced meanwhile
+    const auto whole = resume::verify(directory.checkpoint(steps.back()), resume::Look::kSizes);
+    if (!whole) status.checkpoint_fault = whole.error().message;
+  }
   status.state = running ? "running" : "interrupted";
-  if (running)
-    status.ranks =
-        supervise::read_rank_board(supervise::rank_board_path(directory, status.attempt));
+  if (running) status.ranks = supervise::read_rank_board(directory.rank_board(status.attempt));
   if (running || !is_regular_file(directory.verdict())) return status;
   PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
   if (verdict.attempt != status.attempt) return status;  // of an earlier attempt
@@ -69,16 +72,26 @@ std::string to_text(const RunStatus& status) {
   if (status.code >= 0)
     text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
+  if (!status.checkpoint_fault.empty())
+    text += fmt::format(
+        "\nthe newest checkpoint is damaged: {}\n`ptrain resume` goes on from the newest good one",
+        status.checkpoint_fault);
   for (const auto& rank : status.ranks) text += fmt::format("\n{}", supervise::rank_line(rank));
   return text;
 }
 
 nlohmann::json to_json(const RunStatus& status) {
-  return {{"directory", status.directory}, {"state", status.state},
-          {"attempt", status.attempt},     {"step", status.step},
-          {"num_steps", status.num_steps}, {"checkpoint", status.checkpoint},
-          {"code", status.code},           {"reason", status.reason},
-          {"next", status.next},           {"ranks", status.ranks}};
+  return {{"directory", status.directory},
+          {"state", status.state},
+          {"attempt", status.attempt},
+          {"step", status.step},
+          {"num_steps", status.num_steps},
+          {"checkpoint", status.checkpoint},
+          {"code", status.code},
+          {"reason", status.reason},
+          {"next", status.next},
+          {"ranks", status.ranks},
+          {"checkpoint_fault", status.checkpoint_fault}};
 }
 
 }  // namespace ptrain::cli

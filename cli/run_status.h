@@ -20,7 +20,8 @@ struct RunStatus {
   int code = -1;                 // of the verdict; -1: none
   std::string reason;
   std::string next;
-  nlohmann::json ranks;  // while it runs: what each said last (rank_board.h)
+  nlohmann::json ranks;          // while it runs: what each said last (rank_board.h)
+  std::string checkpoint_fault;  // what is wrong with the newest; empty: its sizes are right
 };
 
 Result<RunStatus> status_of(const run::Directory& directory);

@@ -50,19 +50,18 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 }
 
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock&) {
+                           const supervise::RunLock&, supervise::StopSignals& signals) {
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
   PTRAIN_CHECK(find_engine());
   PTRAIN_TRY(const std::string worker, own_path());
-  PTRAIN_TRY(const run::Verdict verdict, supervise::supervise({directory, plan, mpirun, worker}));
-  return verdict.code;
+  return supervise::supervise({directory, plan, mpirun, worker, signals}).code;
 }
 
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan) {
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
   PTRAIN_TRY(const std::string worker, own_path());
   const auto& shape = plan.shapes.front();
-  const std::string request = directory.attempt_folder(1) + "/request.json";
+  const std::string request = directory.request(1);
   return base::to_text(
       mpirun.command({worker, request, "", shape.layout.num_ranks(), shape.threads}),
       "PTRAIN_CONTROL_TOKEN");

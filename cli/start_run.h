@@ -6,6 +6,7 @@
 #include "core/run/plan.h"
 #include "launcher/recipe/reader.h"
 #include "launcher/supervise/run_folder.h"
+#include "launcher/supervise/signals.h"
 
 namespace ptrain::cli {
 
@@ -24,9 +25,9 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 std::string layouts_text(const run::Plan& plan);
 
 // Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on
-// it.
+// it; `signals` are held since before it was written, so that none leaves it without a verdict.
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock& lock);
+                           const supervise::RunLock& lock, supervise::StopSignals& signals);
 
 // The exact command that starts the ranks of the plan's first shape, for --dry-run.
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan);

@@ -37,8 +37,8 @@ train::Outcome outcome_of(const Error& error) {
 train::Outcome run_training(const run::Request& request, comm::Communicator& world,
                             control::ControlClient& control) {
   fault::point("start.plan.read");
-  const run::Plan plan = read_plan(
-      run::Directory{request.run_directory}.attempt_plan(request.attempt));
+  const run::Plan plan =
+      read_plan(run::Directory{request.run_directory}.attempt_plan(request.attempt));
   fault::point("start.plan.ready");
   return train::train({request, plan, world, control});
 }
@@ -86,6 +86,7 @@ train::Outcome run_request(const run::Request& request, comm::Communicator& worl
     case run::Mode::kProbe:
       return run_probe(request, world);
     case run::Mode::kData:
+    case run::Mode::kExport:
       break;
   }
   throw EngineError(ExitCode::kUsage, "this engine has no mode for the request");
@@ -121,9 +122,9 @@ int run_rank(const run::Request& request) {
     fault::point("start.mpi.ready");
     control->watch_collectives([&world] {
       const comm::CollectiveMark mark = world->last_collective();
-      return mark.sequence == 0
-                 ? std::string()
-                 : fmt::format("{} {}#{}", mark.communicator, mark.verb, mark.sequence);
+      if (mark.sequence == 0) return control::Collective{};
+      return control::Collective{
+          fmt::format("{} {}#{}", mark.communicator, mark.verb, mark.sequence), mark.waiting};
     });
     return run_request(request, *world, *control);
   });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "core/program/passes/passes.h"
 
 namespace ptrain::program {
@@ -22,19 +21,6 @@ Status check_absent(std::string_view axis, int degree) {
               fmt::format("set {} to 1", axis));
 }
 
-Status check(const mesh::Layout& layout) {
-  constexpr std::int64_t kMost = 1 << 20;
-  PTRAIN_CHECK(check_absent("tp", layout.tp));
-  PTRAIN_CHECK(check_absent("cp", layout.cp));
-  PTRAIN_CHECK(check_absent("pp", layout.pp));
-  PTRAIN_CHECK(check_range("dp", layout.dp, 1, kMost));
-  PTRAIN_CHECK(check_range("shard", layout.shard, 1, kMost / layout.dp));
-  PTRAIN_CHECK(check_range("zero", layout.zero, 1, 3));
-  PTRAIN_CHECK(check_range("micro_batch", layout.micro_batch, 1, kMost));
-  PTRAIN_CHECK(check_range("number of micro-batches", layout.num_micro_batches, 1, kMost));
-  return check_range("prefetch", layout.prefetch, 0, kMost);
-}
-
 std::vector<Action> run_passes(const CompileInput& input) {
   const PassContext context{input.architecture, input.layout};
   const bool train = input.purpose == Purpose::kTrain;
@@ -51,8 +37,21 @@ std::vector<Action> run_passes(const CompileInput& input) {
 
 }  // namespace
 
+Status check_layout(const mesh::Layout& layout) {
+  constexpr std::int64_t kMost = 1 << 20;
+  PTRAIN_CHECK(check_absent("tp", layout.tp));
+  PTRAIN_CHECK(check_absent("cp", layout.cp));
+  PTRAIN_CHECK(check_absent("pp", layout.pp));
+  PTRAIN_CHECK(check_range("dp", layout.dp, 1, kMost));
+  PTRAIN_CHECK(check_range("shard", layout.shard, 1, kMost / layout.dp));
+  PTRAIN_CHECK(check_range("zero", layout.zero, 1, 3));
+  PTRAIN_CHECK(check_range("micro_batch", layout.micro_batch, 1, kMost));
+  PTRAIN_CHECK(check_range("number of micro-batches", layout.num_micro_batches, 1, kMost));
+  return check_range("prefetch", layout.prefetch, 0, kMost);
+}
+
 Result<Program> compile(const CompileInput& input, int rank) {
-  PTRAIN_CHECK(check(input.layout));
+  PTRAIN_CHECK(check_layout(input.layout));
   PTRAIN_CHECK(check_range("rank", rank, 0, input.layout.num_ranks() - 1));
   return Program{rank, input.layout.num_ranks(), input.shape, run_passes(input)};
 }

@@ -20,6 +20,9 @@ struct CompileInput {
   Purpose purpose = Purpose::kTrain;
 };
 
+// Errors (kUsage): a degree or count out of its range, or an axis that the engine cannot run.
+Status check_layout(const mesh::Layout& layout);
+
 // Layout in, the program of one rank out: schedule, then the passes in the order of
 // docs/architecture.md. Errors (kUsage): a layout that the engine cannot run.
 Result<Program> compile(const CompileInput& input, int rank);

@@ -16,11 +16,9 @@ json fields_of(const Hello& m) {
 }
 
 json fields_of(const Heartbeat& m) {
-  return {{"type", "heartbeat"},
-          {"step", m.step},
-          {"phase", m.phase},
-          {"collective", m.collective},
-          {"resident_bytes", m.resident_bytes}};
+  return {{"type", "heartbeat"},  {"step", m.step},
+          {"phase", m.phase},     {"collective", m.collective},
+          {"waiting", m.waiting}, {"resident_bytes", m.resident_bytes}};
 }
 
 json fields_of(const StepDone& m) {
@@ -65,7 +63,7 @@ Result<ControlMessage> read_hello(FieldReader& reader) {
 Result<ControlMessage> read_heartbeat(FieldReader& reader) {
   Heartbeat m;
   reader.get("step", m.step).get("phase", m.phase).get("collective", m.collective);
-  reader.get("resident_bytes", m.resident_bytes);
+  reader.get("waiting", m.waiting).get("resident_bytes", m.resident_bytes);
   PTRAIN_CHECK(reader.status());
   return m;
 }
@@ -105,10 +103,40 @@ Result<ControlMessage> read_stop(FieldReader& reader) {
   return m;
 }
 
+// The longest text anywhere inside; null where there is none.
+json* longest_text(json& value) {
+  if (value.is_string()) return &value;
+  if (!value.is_structured()) return nullptr;
+  json* longest = nullptr;
+  for (json& part : value) {
+    json* found = longest_text(part);
+    if (found == nullptr) continue;
+    if (longest == nullptr ||
+        found->get_ref<const std::string&>().size() > longest->get_ref<const std::string&>().size())
+      longest = found;
+  }
+  return longest;
+}
+
+// Halves it; false where nothing is left to cut.
+bool cut(json* text) {
+  constexpr std::string_view kMark = " ... (cut)";
+  constexpr std::size_t kShortest = 256;
+  if (text == nullptr) return false;
+  auto& value = text->get_ref<std::string&>();
+  if (value.size() < kShortest) return false;
+  value.resize((value.size() - (value.ends_with(kMark) ? kMark.size() : 0)) / 2);
+  value += kMark;
+  return true;
+}
+
 }  // namespace
 
 std::string to_line(const ControlMessage& message) {
-  return dump_line(std::visit([](const auto& m) { return fields_of(m); }, message));
+  json object = std::visit([](const auto& m) { return fields_of(m); }, message);
+  std::string line = dump_line(object);
+  while (line.size() > kMaxControlLine && cut(longest_text(object))) line = dump_line(object);
+  return line;
 }
 
 Result<ControlMessage> message_from_line(std::string_view line) {

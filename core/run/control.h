@@ -25,12 +25,12 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-// Every second; `phase` names what the rank is in (starting, step, collective, checkpoint,
-// validation).
+// Every second; `phase` names what the rank is in (starting, step, checkpoint, validation).
 struct Heartbeat {
   std::int64_t step = 0;
   std::string phase;
-  std::string collective;  // the last one begun, with its sequence number
+  std::string collective;  // "COMMUNICATOR VERB#SEQUENCE": begun last, or the one it waits in
+  bool waiting = false;    // for other ranks, in `collective`
   std::int64_t resident_bytes = 0;
   bool operator==(const Heartbeat&) const = default;
 };
@@ -75,7 +75,8 @@ inline constexpr int kMaxControlDepth = 16;
 
 using ControlMessage = std::variant<Hello, Heartbeat, StepDone, EventMessage, Goodbye, Stop>;
 
-std::string to_line(const ControlMessage& message);  // JSON, one line, '\n' at its end
+// JSON, one line, '\n' at its end. Texts so long that the line would end the connection are cut.
+std::string to_line(const ControlMessage& message);
 Result<ControlMessage> message_from_line(std::string_view line);
 
 }  // namespace ptrain::run

@@ -28,6 +28,18 @@ std::string Directory::attempt_plan(int attempt) const {
   return attempt_folder(attempt) + "/plan.json";
 }
 
+std::string Directory::launcher_log(int attempt) const {
+  return attempt_folder(attempt) + "/launcher.log";
+}
+
+std::string Directory::request(int attempt) const {
+  return attempt_folder(attempt) + "/request.json";
+}
+
+std::string Directory::rank_board(int attempt) const {
+  return attempt_folder(attempt) + "/ranks.json";
+}
+
 std::string Directory::rank_log(int attempt, int rank) const {
   return fmt::format("{}/rank-{}.log", attempt_folder(attempt), rank);
 }

@@ -22,6 +22,9 @@ struct Directory {
   std::string attempt_folder(int attempt) const;      // logs/attempt-1
   std::string attempt_plan(int attempt) const;        // the plan that attempt ran on
   std::string rank_log(int attempt, int rank) const;  // logs/attempt-1/rank-0.log
+  std::string launcher_log(int attempt) const;        // what mpirun said
+  std::string request(int attempt) const;             // what each of its ranks reads first
+  std::string rank_board(int attempt) const;          // ranks.json: what each rank said last
 };
 
 }  // namespace ptrain::run

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/program/compile.h"
 #include "core/recipe/json.h"
 #include "core/run/json_fields.h"
 
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostThreads = 4096;  // of one rank: more than any machine has cores
 
 json json_of(const RankPlace& place) {
   return {{"rank", place.rank}, {"node", place.node}, {"slot", place.slot}, {"gpu", place.gpu}};
@@ -110,15 +111,8 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("shared_window", layout.shared_window);
   if (recompute != "none" && recompute != "full")
     reader.refuse(fmt::format("recompute is '{}', neither none nor full", recompute));
-  std::int64_t num_ranks = 1;  // stays below 2^40 here, so that Layout::num_ranks() fits an int
-  for (const int degree : {layout.dp, layout.shard, layout.cp, layout.tp, layout.pp}) {
-    if (degree < 1 || degree > kMostRanks)
-      reader.refuse(fmt::format("a degree is {}; allowed: 1 to {}", degree, kMostRanks));
-    else if (num_ranks *= degree; num_ranks > kMostRanks)
-      reader.refuse(fmt::format("more than {} ranks", kMostRanks));
-    if (num_ranks > kMostRanks) break;
-  }
   PTRAIN_CHECK(reader.status());
+  PTRAIN_CHECK(program::check_layout(layout));
   layout.recompute = recompute == "full" ? recipe::Recompute::kFull : recipe::Recompute::kNone;
   return layout;
 }
@@ -167,9 +161,14 @@ Result<ShapePlan> read_shape(const json& object) {
   const json& layout = reader.get("name", shape.name).object("layout");
   const json& predicted = reader.get("threads", shape.threads).object("predicted");
   const json& rejected = reader.array("rejected");
-  if (shape.threads < 1) reader.refuse("threads is below 1");
+  if (shape.threads < 1 || shape.threads > kMostThreads)
+    reader.refuse(fmt::format("threads of '{}' is {}; allowed: 1 to {}", shape.name, shape.threads,
+                              kMostThreads));
   PTRAIN_CHECK(reader.status());
-  PTRAIN_TRY(shape.layout, read_layout(layout));
+  PTRAIN_TRY(shape.layout, read_layout(layout).map_error([&](Error error) {
+    error.message = fmt::format("plan: shape '{}': {}", shape.name, error.message);
+    return error;
+  }));
   PTRAIN_TRY(shape.predicted, read_prediction(predicted));
   for (const auto& item : rejected) {
     PTRAIN_TRY(Rejection one, read_rejection(item));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/file.h"
@@ -17,7 +16,6 @@ namespace ptrain::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& message, const std::string& hint = "") {
   throw EngineError(ExitCode::kUnusable, message, hint);
@@ -59,15 +57,9 @@ std::string size_problem(const std::string& path, std::int64_t expected, bool ex
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   if (!fs::exists(path)) return {};
-  const Json json = Json::parse(read_file(path), nullptr, false);
-  try {
-    Manifest manifest;
-    for (const auto& [name, file] : json.at("files").items())
-      manifest[name] = {file.at("bytes"), file.at("xxh3")};
-    return manifest;
-  } catch (const Json::exception&) {
-    refuse(path + " is damaged: it does not list the files of a checkpoint");
-  }
+  auto manifest = run::manifest_from_text(read_file(path));
+  if (!manifest) refuse(path + ": " + manifest.error().message, manifest.error().hint);
+  return std::move(*manifest);
 }
 
 dcp::Metadata read_folder_metadata(const std::string& folder) {
@@ -114,7 +106,7 @@ void check_content(const std::string& folder, const Manifest& manifest,
   std::size_t number = 0;
   const auto mine = [&] { return number++ % share.of == share.part; };
   for (const auto& [name, file] : manifest)
-    if (mine() && hash_text(hash_of_file(InFile(path_in(folder, name)))) != file.hash)
+    if (mine() && run::hash_text(hash_of_file(InFile(path_in(folder, name)))) != file.hash)
       refuse(fmt::format("{}/{} is damaged: its checksum differs", folder, name),
              "use an older checkpoint");
   if (!manifest.empty()) return;

@@ -1,22 +1,16 @@
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "core/base/result.h"
 #include "core/dcp/metadata.h"
+#include "core/run/manifest.h"
 
 namespace ptrain::checkpoint {
 
-constexpr const char* kManifestName = "ptrain.json";
+using run::kManifestName;
+using run::Manifest;
 constexpr const char* kTemporaryPrefix = ".tmp-";
-
-// ptrain.json: size and checksum of every other file.
-struct ListedFile {
-  std::int64_t bytes = 0;
-  std::string hash;
-};
-using Manifest = std::map<std::string, ListedFile>;
 
 // Empty for a folder that ptrain did not write. EngineError (kUnusable) when it is damaged.
 Manifest read_manifest(const std::string& folder);

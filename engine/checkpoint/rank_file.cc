@@ -4,6 +4,7 @@
 
 #include "core/dcp/archive.h"
 #include "core/dcp/item.h"
+#include "core/run/manifest.h"
 #include "engine/base/fault.h"
 #include "engine/checkpoint/file.h"
 
@@ -55,7 +56,7 @@ class RankWriter {
   RankFile finish() {
     file_.finish();
     result_.bytes = file_.size();
-    result_.hash = hash_text(file_.hash());
+    result_.hash = run::hash_text(file_.hash());
     fault::point("save.rank.done");
     return std::move(result_);
   }
@@ -90,8 +91,6 @@ Json chunks_json(const dcp::TensorEntry& entry) {
 }
 
 }  // namespace
-
-std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
 RankFile write_rank_file(const std::string& folder, const Items& items, int rank) {
   const bool writes_values = rank == 0 && !items.values.empty();

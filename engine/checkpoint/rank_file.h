@@ -16,9 +16,6 @@ struct RankFile {
   dcp::Metadata content;  // its part of `.metadata`
 };
 
-// The 64-bit XXH3 as 16 hexadecimal digits.
-std::string hash_text(std::uint64_t hash);
-
 // Writes the tensors of `items` (and, on rank 0, its values) into folder/__R_0.distcp, durably.
 RankFile write_rank_file(const std::string& folder, const Items& items, int rank);
 

@@ -32,7 +32,7 @@ Json write_small(const std::string& path, std::span<const std::byte> bytes,
   OutFile file(path, static_cast<std::int64_t>(bytes.size()), points);
   file.write(bytes);
   file.finish();
-  return {{"bytes", file.size()}, {"xxh3", hash_text(file.hash())}};
+  return {{"bytes", file.size()}, {"xxh3", run::hash_text(file.hash())}};
 }
 
 std::vector<RankFile> parse_reports(const std::vector<std::string>& reports) {

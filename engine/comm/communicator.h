@@ -32,11 +32,13 @@ struct Piece {
   std::span<std::byte> bytes;
 };
 
-// The collective that a rank began last, on any communicator of its world; for heartbeats.
+// The collective that a rank began last or waits in, on any communicator of its world; for
+// heartbeats.
 struct CollectiveMark {
   std::string communicator;
   std::string_view verb;       // static text
   std::uint64_t sequence = 0;  // from 1 on that communicator; exchanges are counted apart
+  bool waiting = false;        // for other ranks, now
 };
 
 // A group of ranks that communicate in order. Every verb is collective over the group (exchange:

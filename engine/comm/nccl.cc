@@ -71,7 +71,8 @@ class NcclWork final : public Work {
   }
 
   void wait() override {
-    if (!state_->wait([this] { return done(); }, time_limit_s_))
+    if (!state_->wait(
+            label_.mark(), [this] { return done(); }, time_limit_s_))
       throw_timed_out(label_, {}, time_limit_s_);
   }
 

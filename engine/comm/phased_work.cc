@@ -72,9 +72,10 @@ bool PhasedWork::done() {
 }
 
 void PhasedWork::wait() {
+  if (complete()) return;
   const double limit_s = transport_.time_limit_s();
   const auto over = [&] { return complete() || transport_.failed_rank().has_value(); };
-  const bool in_time = state_->wait(over, limit_s);
+  const bool in_time = state_->wait(label_.mark(), over, limit_s);
   if (complete()) return;
   if (!in_time) throw_timed_out(label_, missing(), limit_s);
   throw_peer_failed(label_, missing(), *transport_.failed_rank());

@@ -24,6 +24,8 @@ struct Label {
   std::string_view verb;
   std::uint64_t sequence = 0;
   std::vector<int> world_ranks;  // of the communicator's ranks
+
+  CollectiveMark mark() const { return {communicator, verb, sequence, false}; }
 };
 
 // Throws: the wait for this collective took longer than limit_s, or another rank failed.

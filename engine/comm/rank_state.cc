@@ -16,6 +16,26 @@ constexpr std::chrono::microseconds kShortestSleep{20};
 // MPI without a copy made by the kernel moves data only when asked: long sleeps would slow it.
 constexpr std::chrono::microseconds kLongestSleep{50};
 
+// Sets a pointer that another thread reads, until it is gone.
+class Pointing {
+ public:
+  Pointing(std::mutex& mutex, const CollectiveMark*& pointer, const CollectiveMark& to)
+      : mutex_(mutex), pointer_(pointer) {
+    set(&to);
+  }
+  ~Pointing() { set(nullptr); }
+  Pointing(const Pointing&) = delete;
+  Pointing& operator=(const Pointing&) = delete;
+
+ private:
+  void set(const CollectiveMark* to) {
+    const std::lock_guard lock(mutex_);
+    pointer_ = to;
+  }
+  std::mutex& mutex_;
+  const CollectiveMark*& pointer_;
+};
+
 }  // namespace
 
 void RankState::advance_all() {
@@ -27,9 +47,11 @@ void RankState::advance_all() {
   }
 }
 
-bool RankState::wait(const std::function<bool()>& finished, double limit_s) {
+bool RankState::wait(const CollectiveMark& what, const std::function<bool()>& finished,
+                     double limit_s) {
   advance_all();
   if (finished()) return true;
+  const Pointing waited(mutex_, waited_, what);
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   auto sleep = kShortestSleep;
@@ -58,7 +80,10 @@ void RankState::set_mark(const std::string& communicator, std::string_view verb,
 
 CollectiveMark RankState::mark() const {
   const std::lock_guard lock(mutex_);
-  return mark_;
+  if (waited_ == nullptr) return mark_;
+  CollectiveMark mark = *waited_;
+  mark.waiting = true;
+  return mark;
 }
 
 }  // namespace ptrain::comm

@@ -26,8 +26,8 @@ class RankState {
   void remove(const Operation& operation) { std::erase(pending_, &operation); }
   void advance_all();
   // Advances everything until finished() or the limit; says which. Gives the core away while it
-  // waits: ranks may outnumber cores.
-  bool wait(const std::function<bool()>& finished, double limit_s);
+  // waits: ranks may outnumber cores. mark() is `what` meanwhile.
+  bool wait(const CollectiveMark& what, const std::function<bool()>& finished, double limit_s);
   // Memory that an unfinished message may still write to.
   void keep(std::any memory) { kept_.push_back(std::move(memory)); }
 
@@ -39,7 +39,8 @@ class RankState {
   std::vector<Operation*> pending_;
   std::vector<std::any> kept_;
   mutable std::mutex mutex_;
-  CollectiveMark mark_;
+  CollectiveMark mark_;                     // begun last
+  const CollectiveMark* waited_ = nullptr;  // of the wait() under way
   std::atomic<double> seconds_waited_ = 0;
 };
 

@@ -80,7 +80,7 @@ void Window::wait(const std::vector<int>& ranks, int slot, std::uint64_t epoch) 
   const Transport& transport = waiting_.transport;
   const auto all_there = [&] { return late(ranks, slot, epoch).empty(); };
   const auto over = [&] { return all_there() || transport.failed_rank().has_value(); };
-  const bool in_time = waiting_.state->wait(over, transport.time_limit_s());
+  const bool in_time = waiting_.state->wait(label.mark(), over, transport.time_limit_s());
   const std::vector<int> missing = late(ranks, slot, epoch);
   if (missing.empty()) return;
   if (!in_time) throw_timed_out(label, missing, transport.time_limit_s());

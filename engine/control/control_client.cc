@@ -91,7 +91,7 @@ void ControlClient::set_step(std::int64_t step) {
   state_.step = step;
 }
 
-void ControlClient::watch_collectives(std::function<std::string()> last) {
+void ControlClient::watch_collectives(std::function<Collective()> last) {
   const std::lock_guard lock(mutex_);
   last_collective_ = std::move(last);
 }
@@ -122,7 +122,9 @@ void ControlClient::beat() {
     {
       const std::lock_guard lock(mutex_);
       beat = state_;
-      if (last_collective_) beat.collective = last_collective_();
+      const Collective last = last_collective_ ? last_collective_() : Collective{};
+      beat.collective = last.name;
+      beat.waiting = last.waiting;
     }
     beat.resident_bytes = resident_bytes();
     send(beat);

@@ -13,6 +13,12 @@
 
 namespace ptrain::control {
 
+// What a heartbeat tells of a rank's collectives.
+struct Collective {
+  std::string name;      // "COMMUNICATOR VERB#SEQUENCE": begun last, or waited in; empty: none yet
+  bool waiting = false;  // for other ranks, now
+};
+
 // A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop;
 // the other functions may be called from any thread. When the connection closes before goodbye(),
 // the process ends itself (_exit) within 2 s: a supervisor that was killed leaves no ranks behind.
@@ -26,12 +32,12 @@ class ControlClient {
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
-  // What the next heartbeats say. `phase`: starting, step, collective, checkpoint, validation ...
+  // What the next heartbeats say. `phase`: starting, step, checkpoint, validation.
   void set_phase(std::string phase);
   void set_step(std::int64_t step);  // last finished
-  // Each heartbeat asks `last` for the collective that was begun last, "NAME VERB#SEQUENCE". It is
-  // called from another thread until this object is gone.
-  void watch_collectives(std::function<std::string()> last);
+  // Each heartbeat asks `last` for the collective that it tells of, from another thread, until this
+  // object is gone.
+  void watch_collectives(std::function<Collective()> last);
 
   void step_done(const run::StepDone& done);  // also set_step(done.step)
   void event(run::EventKind kind, nlohmann::json fields = nlohmann::json::object());
@@ -55,7 +61,7 @@ class ControlClient {
   std::atomic<bool> closing_ = false;
   mutable std::mutex mutex_;  // guards all below
   run::Heartbeat state_;
-  std::function<std::string()> last_collective_;
+  std::function<Collective()> last_collective_;
   run::Stop stop_;
   std::mutex send_mutex_;  // lines are written whole
   std::string unread_;     // of the thread only

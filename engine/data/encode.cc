@@ -1,5 +1,7 @@
 #include "engine/data/encode.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
@@ -88,8 +90,10 @@ Encoded encode_json_line(std::span<const std::byte> line, const std::string& pla
   json object;
   try {
     object = json::parse(begin, begin + line.size());
-  } catch (const json::exception& error) {
-    refuse(place, error.what());
+  } catch (const json::parse_error& error) {
+    refuse(place, fmt::format("it is not JSON from column {} on", error.byte));
+  } catch (const json::exception&) {
+    refuse(place, "a number in it is too large");
   }
   return encode_object(object, place);
 }

@@ -34,6 +34,7 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
   fault::point("start.shape.groups");
   const auto place = mesh::coordinates_of(layout(), world.rank());
   const bool messages = !layout().shared_window;
+  // Groups of one kind have names of their own: messages and the supervisor tell them apart.
   if (layout().shard > 1) shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
   if (layout().shard > 1 && messages) shard_gather_ = group(place.dp, place.shard, "shard/gather");
   if (layout().dp > 1 && messages) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
@@ -47,7 +48,7 @@ ShapeRun::~ShapeRun() = default;
 
 std::unique_ptr<comm::Communicator> ShapeRun::group(int color, int key,
                                                     const std::string& name) const {
-  return world_.split(color, key, name);
+  return world_.split(color, key, fmt::format("{}/{}", name, color));
 }
 
 // A rank whose program differs from the planned one must not start: its peers would wait for ever.

@@ -41,15 +41,17 @@ Status write_all(int descriptor, const std::string& path, std::string_view text)
     if (written < 0) return failure(ExitCode::kEnvironment, path, errno);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (::fsync(descriptor) != 0) return failure(ExitCode::kEnvironment, path, errno);
   return {};
 }
 
-Status write_new_file(const std::string& path, std::string_view text, unsigned mode) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                               static_cast<mode_t>(mode)));
+Status write_new_file(const std::string& path, std::string_view text, Lasts lasts) {
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return failure(ExitCode::kEnvironment, path, errno);
-  return write_all(file.get(), path, text);
+  PTRAIN_CHECK(write_all(file.get(), path, text));
+  if (lasts == Lasts::kForGood && ::fsync(file.get()) != 0)
+    return failure(ExitCode::kEnvironment, path, errno);
+  return {};
 }
 
 // A rename lasts only once the folder is written too.
@@ -88,9 +90,9 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   return text;
 }
 
-Status publish_file(const std::string& path, std::string_view text, unsigned mode) {
+Status publish_file(const std::string& path, std::string_view text, Lasts lasts) {
   const std::string unfinished = fmt::format("{}.tmp-{}", path, ::getpid());
-  Status status = write_new_file(unfinished, text, mode);
+  Status status = write_new_file(unfinished, text, lasts);
   if (status && ::rename(unfinished.c_str(), path.c_str()) != 0) {
     status = failure(ExitCode::kEnvironment, path, errno);
   }
@@ -98,6 +100,7 @@ Status publish_file(const std::string& path, std::string_view text, unsigned mod
     ::unlink(unfinished.c_str());
     return status;
   }
+  if (lasts == Lasts::kUntilPowerFails) return {};
   const std::string folder = fs::path(path).parent_path().string();
   return sync_folder(folder.empty() ? "." : folder);
 }

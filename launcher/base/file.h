@@ -11,9 +11,10 @@ namespace ptrain {
 // The whole of a regular file of at most `most_bytes`; errors (kUsage) name path and cause.
 Result<std::string> read_file(const std::string& path, std::size_t most_bytes);
 
-// Writes the file so that a reader sees the old text or the new one, and nothing between, even
-// after a loss of power. Mode 0600 before the umask unless told otherwise.
-Status publish_file(const std::string& path, std::string_view text, unsigned mode = 0600);
+// Writes the file, for its owner alone, so that a reader sees the old text or the new one and
+// nothing between: even after a loss of power, or, without waiting for the disk, only until then.
+enum class Lasts { kForGood, kUntilPowerFails };
+Status publish_file(const std::string& path, std::string_view text, Lasts lasts = Lasts::kForGood);
 
 bool is_regular_file(const std::string& path);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kKillLimit{2000};
-constexpr double kBoard = 1;  // seconds between two writings of ranks.json
+constexpr double kLook = 1;  // seconds between two looks at the run directory
 constexpr std::size_t kMostOutput = 65536;
 
 class Attempt {
@@ -46,7 +46,7 @@ class Attempt {
   void obey(const KillAll& output);
   void obey(const Record& record);
   void end(base::ExitStatus status);
-  void show_ranks();
+  void look_around();
 
   double now() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -60,7 +60,7 @@ class Attempt {
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
-  double board_at_ = -kBoard;
+  double looked_at_ = -kLook;
   Listeners listeners_;
 };
 
@@ -100,12 +100,15 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
   return !received.empty();
 }
 
-void Attempt::show_ranks() {
-  if (now() - board_at_ < kBoard) return;
-  board_at_ = now();
+void Attempt::look_around() {
+  if (now() - looked_at_ < kLook) return;
+  looked_at_ = now();
+  if (!setup_.folder.is_there())
+    feed(FolderLost{"the run directory " + setup_.directory.root +
+                    " was removed or moved while the run went on: nothing more could be saved"});
   // One that cannot be written, as on a full disk, harms nothing.
-  (void)write_rank_board(rank_board_path(setup_.directory, setup_.request.attempt),
-                         lifecycle_.ranks(), now());
+  (void)write_rank_board(setup_.directory.rank_board(setup_.request.attempt), lifecycle_.ranks(),
+                         now());
 }
 
 void Attempt::end(base::ExitStatus status) {
@@ -129,11 +132,11 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
       end(*status);
     else
       feed(Tick{});
-    show_ranks();
+    look_around();
   }
-  const std::string log = setup_.directory.attempt_folder(setup_.request.attempt);
   // On a full disk the verdict counts more than this log.
-  if (const auto kept = publish_file(log + "/launcher.log", output_); !kept)
+  const std::string log = setup_.directory.launcher_log(setup_.request.attempt);
+  if (const auto kept = publish_file(log, output_); !kept && setup_.folder.is_there())
     listeners_.progress.say("warning: " + kept.error().message);
   return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape()};
 }
@@ -146,8 +149,7 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& prog
              ControlServer::open(setup.request.attempt, setup.launch.num_ranks));
   setup.request.control_host = "127.0.0.1";
   setup.request.control_port = server.port();
-  const std::string folder = setup.directory.attempt_folder(setup.request.attempt);
-  setup.launch.request_file = folder + "/request.json";
+  setup.launch.request_file = setup.directory.request(setup.request.attempt);
   setup.launch.token = server.token();
   PTRAIN_CHECK(publish_file(setup.launch.request_file, run::to_json_text(setup.request)));
   PTRAIN_TRY(base::Subprocess process,

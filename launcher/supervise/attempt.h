@@ -10,6 +10,7 @@
 #include "launcher/supervise/lifecycle.h"
 #include "launcher/supervise/measurements.h"
 #include "launcher/supervise/progress.h"
+#include "launcher/supervise/run_folder.h"
 #include "launcher/supervise/signals.h"
 
 namespace ptrain::supervise {
@@ -19,6 +20,7 @@ struct AttemptSetup {
   start::Launch launch;  // request_file and token are filled in
   run::Request request;  // control_host and control_port are filled in
   run::Directory directory;
+  const FolderWatch& folder;
   double hang_timeout_s = 0;
 };
 

@@ -65,8 +65,15 @@ Result<std::vector<run::Event>> read_events(const std::string& path) {
 }
 
 Result<run::Verdict> read_verdict(const std::string& path) {
-  PTRAIN_TRY(const std::string text, read_file(path, kMostVerdict));
-  return run::parse_json(text, path).and_then(run::verdict_from_json);
+  auto verdict = read_file(path, kMostVerdict)
+                     .and_then([&](const std::string& text) { return run::parse_json(text, path); })
+                     .and_then(run::verdict_from_json);
+  if (verdict) return verdict;
+  verdict.error().place.file = path;
+  verdict.error().hint =
+      "remove the file: how the run ended stands in events.jsonl too, and `ptrain resume` does not "
+      "need it";
+  return verdict;
 }
 
 }  // namespace ptrain::supervise

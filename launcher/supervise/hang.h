@@ -10,7 +10,8 @@ namespace ptrain::supervise {
 struct RankState {
   std::int64_t step = 0;
   std::string phase = "starting";
-  std::string collective;  // "NAME#SEQUENCE"
+  std::string collective;  // "COMMUNICATOR VERB#SEQUENCE"
+  bool waiting = false;    // for other ranks, in `collective`
   double heard_at = 0;     // any message
   std::int64_t resident_bytes = 0;
   bool ready = false;  // said hello
@@ -24,8 +25,12 @@ double hang_limit(double configured_s, std::span<const double> step_times,
                   std::span<const RankState> ranks);
 
 // The rank that holds the others up: one that went silent, else the one with the lowest step, else
-// the one outside a collective while others wait in one, else the one whose collective lags. -1:
-// none stands out.
+// the one that does not wait while others do, else the one that lags behind the others of its
+// communicator. -1: none stands out.
 int suspect(std::span<const RankState> ranks, double now);
+
+// "no progress for 30 s (step 4, step, last collective dp all_reduce#8); ranks 0, 2 wait in
+// dp all_reduce#9"; the part in brackets is of `suspect`, when there is one.
+std::string describe_hang(std::span<const RankState> ranks, int suspect, double seconds);
 
 }  // namespace ptrain::supervise

@@ -53,21 +53,23 @@ void Lifecycle::hear(int rank, const run::Hello& hello) {
   progress_at_ = now_;
   outputs_.push_back(
       Record{EventKind::kRankReady, rank, {{"pid", hello.pid}, {"host", hello.host}}});
-  if (num_stops_ > 0) outputs_.push_back(SendStop{rank, {true, stop_.reason}});
 }
 
 void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
   RankState& known = state(rank);
   if (beat.step != known.step || beat.phase != known.phase || beat.collective != known.collective)
     progress_at_ = now_;
+  trains_ = trains_ || beat.phase != "starting";
   known.step = std::max(known.step, beat.step);
   known.phase = beat.phase;
   known.collective = beat.collective;
+  known.waiting = beat.waiting;
   known.resident_bytes = beat.resident_bytes;
 }
 
 void Lifecycle::hear(int rank, const run::StepDone& done) {
   progress_at_ = now_;
+  trains_ = true;
   state(rank).step = done.step;
   verdict_.step = done.step;
   step_times_.push_back(done.step_s);
@@ -75,6 +77,7 @@ void Lifecycle::hear(int rank, const run::StepDone& done) {
 
 void Lifecycle::hear(int rank, const run::EventMessage& event) {
   progress_at_ = now_;
+  trains_ = trains_ || event.kind == EventKind::kShapeStarted;
   outputs_.push_back(Record{event.kind, rank, event.fields});
 }
 
@@ -97,17 +100,22 @@ void Lifecycle::handle(const RankGone& gone) {
 
 void Lifecycle::handle(const StopAsked& asked) {
   ++num_stops_;
-  if (num_stops_ == 1) {
-    stop_ = asked;
-    progress_at_ = now_;
-    outputs_.push_back(
-        Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", false}}});
-    outputs_.push_back(SendStop{-1, {true, asked.reason}});
-    return;
-  }
-  stop_.signal = asked.signal;
+  // Ranks that still start, or read data for minutes, have done nothing that could be saved.
+  const bool now = num_stops_ > 1 || !trains_;
   outputs_.push_back(
-      Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", true}}});
+      Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", now}}});
+  if (num_stops_ == 1) stop_ = asked;
+  stop_.signal = asked.signal;
+  progress_at_ = now_;
+  if (now)
+    kill(false);
+  else
+    outputs_.push_back(SendStop{-1, {true, asked.reason}});
+}
+
+void Lifecycle::handle(const FolderLost& lost) {
+  if (killed_) return;
+  fail({ExitCode::kUnusable, -1, 0, lost.what, true});
   kill(false);
 }
 
@@ -126,10 +134,7 @@ void Lifecycle::handle(const Tick&) {
   const double limit = hang_limit(hang_timeout_s_, step_times_, ranks_);
   if (failed_ || now_ - progress_at_ <= limit) return;
   const int rank = suspect(ranks_, now_);
-  std::string what = fmt::format("no progress for {:.0f} s", now_ - progress_at_);
-  if (rank >= 0)
-    what += fmt::format(" (step {}, {}, last collective {})", state(rank).step, state(rank).phase,
-                        state(rank).collective.empty() ? "none" : state(rank).collective);
+  const std::string what = describe_hang(ranks_, rank, now_ - progress_at_);
   outputs_.push_back(Record{EventKind::kHangSuspected, rank, {{"what", what}}});
   fail({ExitCode::kHang, rank, 0, what, true});
   kill(false);
@@ -198,7 +203,11 @@ void Lifecycle::settle(const LauncherEnded& end) {
 }
 
 void Lifecycle::judge() {
-  if (killed_ && !failed_) {
+  if (killed_ && !failed_ && num_stops_ == 1) {
+    verdict_.code = stop_.preempted ? ExitCode::kPreempted : ExitCode::kStopped;
+    verdict_.reason = fmt::format(
+        "stopped on request ({}) while it started: there was nothing new to save", stop_.reason);
+  } else if (killed_ && !failed_) {
     verdict_.code = static_cast<ExitCode>(128 + stop_.signal);
     verdict_.reason = fmt::format("stopped at once ({}), without a checkpoint", stop_.reason);
   } else if (failed_) {

@@ -30,8 +30,11 @@ struct StopAsked {
   int signal = 0;
   bool preempted = false;
 };
+struct FolderLost {  // the run directory was removed or moved: nothing can be saved any more
+  std::string what;
+};
 struct Tick {};
-using Input = std::variant<RankSaid, RankGone, LauncherEnded, StopAsked, Tick>;
+using Input = std::variant<RankSaid, RankGone, LauncherEnded, StopAsked, FolderLost, Tick>;
 
 // What the supervisor has to do about it.
 struct SendStop {
@@ -74,6 +77,7 @@ class Lifecycle {
   void handle(const RankGone& gone);
   void handle(const LauncherEnded& end);
   void handle(const StopAsked& asked);
+  void handle(const FolderLost& lost);
   void handle(const Tick&);
   void hear(int rank, const run::Hello& hello);
   void hear(int rank, const run::Heartbeat& beat);
@@ -102,6 +106,7 @@ class Lifecycle {
   double failed_at_ = 0;
   double killed_at_ = 0;
   int num_stops_ = 0;
+  bool trains_ = false;  // the ranks are past their start, and may have something to save
   bool killed_ = false;
   bool failed_ = false;
   bool ended_ = false;

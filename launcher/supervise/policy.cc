@@ -22,6 +22,8 @@ bool another_start_may_cure(ExitCode code) {
 }
 
 std::string advice(const Past& past) {
+  if (past.folder_lost)
+    return "move it back and continue with `ptrain resume`, or start again with `ptrain run`";
   const std::string resume =
       past.checkpoint_now < 0
           ? "no checkpoint was written: start again with `ptrain run`"

@@ -16,6 +16,7 @@ struct Past {
   int max_restarts = 0;
   std::int64_t checkpoint_before = -1;  // step of the newest one when the attempt began; -1: none
   std::int64_t checkpoint_now = -1;
+  bool folder_lost = false;  // the run directory was removed or moved
 };
 
 enum class Action { kFinish, kNextShape, kRestart };

@@ -1,12 +1,7 @@
 #include "launcher/supervise/rank_board.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/run/json_fields.h"
@@ -24,6 +19,7 @@ nlohmann::json to_json(int rank, const RankState& state, double now) {
           {"step", state.step},
           {"phase", state.phase},
           {"collective", state.collective},
+          {"waiting", state.waiting},
           {"resident_bytes", state.resident_bytes},
           {"silent_s", now - state.heard_at},
           {"ended", state.gone || state.said_goodbye}};
@@ -31,22 +27,11 @@ nlohmann::json to_json(int rank, const RankState& state, double now) {
 
 }  // namespace
 
-std::string rank_board_path(const run::Directory& directory, int attempt) {
-  return directory.attempt_folder(attempt) + "/ranks.json";
-}
-
 Status write_rank_board(const std::string& path, std::span<const RankState> ranks, double now) {
   nlohmann::json board = nlohmann::json::array();
   for (std::size_t i = 0; i < ranks.size(); ++i)
     board.push_back(to_json(static_cast<int>(i), ranks[i], now));
-  const std::string text = run::dump_line(board), draft = path + ".tmp";
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  bool good = file >= 0;
-  if (good) good = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (file >= 0) ::close(file);
-  if (good && ::rename(draft.c_str(), path.c_str()) == 0) return {};
-  return fail(ExitCode::kEnvironment,
-              fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  return publish_file(path, run::dump_line(board), Lasts::kUntilPowerFails);
 }
 
 nlohmann::json read_rank_board(const std::string& path) {
@@ -60,18 +45,21 @@ std::string rank_line(const nlohmann::json& rank) {
   int number = 0;
   std::int64_t step = 0, bytes = 0;
   std::string phase, collective;
+  bool waiting = false;
   double silent_s = 0;
   const Status read = run::FieldReader(rank, "ranks.json")
                           .get("rank", number)
                           .get("step", step)
                           .get("phase", phase)
                           .get("collective", collective)
+                          .get("waiting", waiting)
                           .get("resident_bytes", bytes)
                           .get("silent_s", silent_s)
                           .status();
   if (!read) return read.error().message;
-  return fmt::format("rank {}: step {}, {}, last collective {}, {}, heard {:.1f} s ago", number,
-                     step, phase, collective.empty() ? "none" : collective,
+  return fmt::format("rank {}: step {}, {}, {} {}, {}, heard {:.1f} s ago", number, step, phase,
+                     waiting ? "waits in" : "last collective",
+                     collective.empty() ? "none" : collective,
                      short_bytes(static_cast<double>(bytes)), silent_s);
 }
 

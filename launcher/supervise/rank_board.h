@@ -5,15 +5,14 @@
 #include <string>
 
 #include "core/base/result.h"
-#include "core/run/directory.h"
 #include "launcher/supervise/hang.h"
 
 namespace ptrain::supervise {
 
 // logs/attempt-N/ranks.json: what each rank said last, so that anyone can see where a run stands
-// while it goes on. An array of {rank, step, phase, collective, resident_bytes, silent_s, ended}.
-std::string rank_board_path(const run::Directory& directory, int attempt);
-
+// while it goes on. An array of {rank, step, phase, collective, waiting, resident_bytes, silent_s,
+// ended}.
+//
 // Replaces it by rename, without waiting for the disk: it is written every second and worth nothing
 // after a loss of power.
 Status write_rank_board(const std::string& path, std::span<const RankState> ranks, double now);
@@ -21,7 +20,7 @@ Status write_rank_board(const std::string& path, std::span<const RankState> rank
 // Null where there is none that can be read.
 nlohmann::json read_rank_board(const std::string& path);
 
-// "rank 1: step 12, collective, last collective dp all_reduce#31, 196 MiB, heard 0.4 s ago".
+// "rank 1: step 12, validation, waits in dp all_reduce#31, 196 MiB, heard 0.4 s ago".
 std::string rank_line(const nlohmann::json& rank);
 
 }  // namespace ptrain::supervise

@@ -21,7 +21,7 @@ std::string log_of(const run::Directory& directory, const run::Verdict& verdict)
   if (verdict.rank >= 0) return directory.rank_log(verdict.attempt, verdict.rank);
   for (int rank = 0;; ++rank) {
     const std::string log = directory.rank_log(verdict.attempt, rank);
-    if (!is_regular_file(log)) return directory.attempt_folder(verdict.attempt) + "/launcher.log";
+    if (!is_regular_file(log)) return directory.launcher_log(verdict.attempt);
     if (!tail_of(log, 1).empty()) return log;
   }
 }

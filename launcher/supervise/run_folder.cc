@@ -56,7 +56,29 @@ int open_lock(const run::Directory& directory, int flags) {
   return ::open(directory.lock().c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
+bool is_gone(const std::string& path, struct stat& status) {
+  return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 }  // namespace
+
+FolderWatch::FolderWatch(const run::Directory& directory) : directory_(directory) {
+  struct stat status {};
+  ::stat(directory.root.c_str(), &status);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+// What else a file system may say, such as that it does not answer, is taken for a passing fault.
+// plan.json is replaced by rename only, so a folder without it is being removed.
+bool FolderWatch::is_there() const {
+  struct stat status {};
+  status.st_dev = device_;
+  status.st_ino = inode_;
+  if (is_gone(directory_.root, status)) return false;
+  if (status.st_dev != device_ || status.st_ino != inode_) return false;
+  return !is_gone(directory_.plan(), status);
+}
 
 Result<run::Directory> create_run(const std::string& path) {
   const std::string root = absolute_path(path);

@@ -25,6 +25,17 @@ Result<run::Directory> open_run(const std::string& path);
 // The attempt that comes after all that have a folder; the first is 1.
 int next_attempt(const run::Directory& directory);
 
+// Tells when the run directory was removed or moved away while a supervisor works on it.
+class FolderWatch {
+ public:
+  explicit FolderWatch(const run::Directory& directory);
+  bool is_there() const;
+
+ private:
+  run::Directory directory_;
+  std::uint64_t device_ = 0, inode_ = 0;  // of the folder when it was still there
+};
+
 // Steps of the published checkpoints by their folders' names, rising. Whether one is whole is known
 // only to the engine, which falls back to an older one.
 std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory);

@@ -5,7 +5,7 @@
 namespace ptrain::supervise {
 
 // While it lives, INT, TERM, HUP and USR2 no longer end this process: they arrive as numbers to
-// read.
+// read. USR1, which means nothing here, does nothing.
 class StopSignals {
  public:
   StopSignals();

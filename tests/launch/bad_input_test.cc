@@ -52,6 +52,10 @@ TEST_F(BadInput, CommandsAndOptionsThatDoNotExist) {
   expect_refused(2, {"ptrain: ", "--fast", "--help"});
   last_code_ = run_command({"status"});
   expect_refused(2, {"run is required"});
+  last_code_ = run_command({"plan", ""});
+  expect_refused(2, {"recipe", "is empty"});
+  last_code_ = run_command({"plan", folder_ + "/recipe.yaml", "--cluster", ""});
+  expect_refused(2, {"--cluster", "is empty"});
   try_run({"shpes.0.steps=3"});
   expect_refused(2, {"override 'shpes.0.steps=3'", "unknown key", "shapes"});
 }
@@ -169,7 +173,6 @@ class BadData : public RunFixture {
     for (const char* part : parts) EXPECT_TRUE(said(part)) << part << " is missing in\n" << output_;
     EXPECT_FALSE(said("a bug in ptrain")) << output_;
     EXPECT_EQ(static_cast<int>(verdict().code), code);
-    EXPECT_LT(took_, 10);
   }
 
   std::vector<std::string> overrides_;
@@ -186,9 +189,33 @@ TEST_F(BadData, Empty) {
 }
 
 TEST_F(BadData, Unreadable) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  // Root reads everything, unless it gives up its pass.
+  if (::geteuid() == 0) {
+    ASSERT_TRUE(fs::exists("/usr/bin/setpriv")) << "install util-linux";
+    prefix_ = {"/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search"};
+  }
   fs::permissions(folder_ + "/text.txt", fs::perms::none);
   expect_failed(15, {"text.txt", "Permission denied"});
+}
+
+TEST_F(BadData, ALineThatIsNotJson) {
+  write("bad.jsonl", "{\"text\": \"good\"}\n{\"text\": oops}\n");
+  overrides_ = {"data.train=[{path: bad.jsonl}]"};
+  expect_failed(15, {"bad.jsonl", "it is not JSON from column ", "a line is {\"text\""});
+  EXPECT_FALSE(said("json.exception")) << output_;
+}
+
+TEST_F(BadData, ADamagedIndexIsNamed) {
+  ASSERT_EQ(run_command({"data", folder_ + "/recipe.yaml"}), 0) << output_;
+  int damaged = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/cache"))
+    if (entry.path().extension() == ".idx") {
+      std::ofstream(entry.path()) << "no index";
+      ++damaged;
+    }
+  ASSERT_EQ(damaged, 1);
+  EXPECT_NE(run_command({"data", folder_ + "/recipe.yaml"}), 0) << output_;
+  EXPECT_TRUE(said(".idx: ") && said("remove it")) << output_;
 }
 
 TEST_F(BadData, AFolderInPlaceOfAFile) {

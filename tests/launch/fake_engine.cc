@@ -2,6 +2,7 @@
 // the environment, fail in a chosen way.
 //   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error oom kill segv freeze
 //                                       stall lag
+//   PTRAIN_FAKE_START                   slow: it never gets to its first step
 //   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
 //   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes
 // it
@@ -15,11 +16,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
+#include "core/dcp/metadata.h"
 #include "core/run/build_id.h"
 #include "core/run/directory.h"
+#include "core/run/manifest.h"
 #include "core/run/plan.h"
 #include "core/run/request.h"
 #include "engine/base/engine_error.h"
@@ -50,11 +55,21 @@ std::string action_at(int rank, std::int64_t step) {
   return "";
 }
 
+// Outlives the client that asks for it.
+struct LastCollective {
+  std::atomic<std::int64_t> sequence = 0;
+  std::atomic<bool> waiting = false;
+};
+LastCollective& last_collective() {
+  static LastCollective last;
+  return last;
+}
+
 [[noreturn]] void sleep_for_ever() {
   for (;;) ::pause();
 }
 
-void act(const std::string& action, control::ControlClient& control) {
+void act(const std::string& action) {
   const std::string once = variable("PTRAIN_FAKE_ONCE");
   if (action.empty() || (!once.empty() && ::access(once.c_str(), F_OK) == 0)) return;
   if (!once.empty()) ::close(::open(once.c_str(), O_CREAT | O_WRONLY, 0600));
@@ -66,11 +81,8 @@ void act(const std::string& action, control::ControlClient& control) {
   if (action == "segv") ::raise(SIGSEGV);
   if (action == "freeze") ::raise(SIGSTOP);
   if (action == "oom") throw EngineError(ExitCode::kOutOfMemory, "this rank is out of memory");
-  if (action == "stall") {
-    control.set_phase("step");
-    sleep_for_ever();
-  }
-  if (action == "lag") sleep_for_ever();  // inside the collective that it began last
+  if (action == "lag") last_collective().waiting = true;  // in the collective that it began last
+  if (action == "stall" || action == "lag") sleep_for_ever();
   throw EngineError(ExitCode::kUsage, "the fake engine does not know '" + action + "'");
 }
 
@@ -133,15 +145,15 @@ Span span_of(const run::Plan& plan, const std::string& shape) {
   throw EngineError(ExitCode::kBug, "no shape " + shape);
 }
 
+// A whole checkpoint, with nothing in it.
 void save(const run::Request& request, int rank, std::int64_t step) {
-  if (rank == 0)
-    std::filesystem::create_directories(run::Directory{request.run_directory}.checkpoint(step));
-}
-
-// Outlives the client that asks for it.
-std::atomic<std::int64_t>& last_collective() {
-  static std::atomic<std::int64_t> sequence = 0;
-  return sequence;
+  if (rank != 0) return;
+  const std::string folder = run::Directory{request.run_directory}.checkpoint(step);
+  std::filesystem::create_directories(folder);
+  const auto metadata = dcp::write_metadata({});
+  std::ofstream(folder + "/.metadata", std::ios::binary)
+      .write(reinterpret_cast<const char*>(metadata.data()), std::ssize(metadata));
+  std::ofstream(folder + "/" + run::kManifestName) << R"({"files": {}})";
 }
 
 void train(const run::Request& request, int rank, control::ControlClient& control) {
@@ -151,15 +163,23 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
   const std::int64_t every = plan.recipe.checkpoint.every_steps;
   const auto time = std::chrono::milliseconds(std::stoi(variable("PTRAIN_FAKE_STEP_MS", "20")));
   Barrier barrier(request, static_cast<int>(plan.ranks.size()));
-  std::atomic<std::int64_t>& collective = last_collective();
+  LastCollective& collective = last_collective();
   control.watch_collectives([&collective] {
-    return collective == 0 ? "" : "world all_reduce#" + std::to_string(collective);
+    if (collective.sequence == 0) return control::Collective{};
+    return control::Collective{"world all_reduce#" + std::to_string(collective.sequence),
+                               collective.waiting};
   });
+  if (variable("PTRAIN_FAKE_START") == "slow") sleep_for_ever();
+  control.set_phase("step");
+  if (rank == 0)
+    control.event(run::EventKind::kShapeStarted,
+                  {{"shape", request.shape}, {"step", saved_step(directory)}});
   for (std::int64_t step = saved_step(directory) + 1; step <= span.last; ++step) {
-    act(action_at(rank, step), control);
-    control.set_phase("collective");
-    collective = step;
+    act(action_at(rank, step));
+    collective.sequence = step;
+    collective.waiting = true;
     barrier.wait(rank, 2 * step);
+    collective.waiting = false;
     std::this_thread::sleep_for(time);
     control.set_step(step);
     if (rank == 0) {

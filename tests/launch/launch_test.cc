@@ -91,7 +91,7 @@ class Signals : public Launch, public testing::WithParamInterface<int> {};
 
 TEST_P(Signals, SaveAndStop) {
   auto process = start_run("", {"shapes.0.steps=1000"});
-  wait_until_ready();
+  wait_for(run::EventKind::kShapeStarted, 1);
   ::kill(process.pid(), GetParam());
   EXPECT_EQ(end_of(std::move(process)), 20) << output_;
   const auto steps = supervise::checkpoint_steps(run_);
@@ -103,6 +103,52 @@ TEST_P(Signals, SaveAndStop) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGTERM, SIGUSR2));
+
+// From the moment there is a run directory, whatever ends the run leaves a verdict in it.
+TEST_F(Launch, AStopBeforeTheRanksAreThereLeavesAVerdict) {
+  auto process = start_run("", {"shapes.0.steps=1000"});
+  while (!fs::exists(run_.root)) std::this_thread::yield();
+  ::kill(process.pid(), SIGTERM);
+  EXPECT_EQ(end_of(std::move(process)), 20) << output_;
+  EXPECT_EQ(verdict().code, ExitCode::kStopped);
+  EXPECT_TRUE(said("while it started: there was nothing new to save")) << output_;
+}
+
+TEST_F(Launch, AStopDoesNotWaitForASlowStart) {
+  environment_.emplace_back("PTRAIN_FAKE_START", "slow");
+  auto process = start_run("");
+  wait_until_ready();
+  ::kill(process.pid(), SIGTERM);
+  EXPECT_EQ(end_of(std::move(process)), 20) << output_;
+  EXPECT_TRUE(said("stopping now (signal TERM)")) << output_;
+}
+
+TEST_F(Launch, Usr1DoesNothing) {
+  auto process = start_run("");
+  wait_until_ready();
+  ::kill(process.pid(), SIGUSR1);
+  EXPECT_EQ(end_of(std::move(process)), 0) << output_;
+  EXPECT_EQ(verdict().step, 40);
+}
+
+// Removed or moved away: what cannot be saved is not trained on.
+class LostFolder : public Launch, public testing::WithParamInterface<bool> {};
+
+TEST_P(LostFolder, EndsTheRunWithAVerdict) {
+  auto process = start_run("", {"shapes.0.steps=4000", "checkpoint.every_steps=0"});
+  wait_until_ready();
+  if (GetParam())
+    fs::rename(run_.root, run_.root + "-moved");
+  else
+    fs::remove_all(run_.root);
+  EXPECT_EQ(end_of(std::move(process)), 15) << output_;
+  EXPECT_TRUE(said("FAILED (15) the run directory " + run_.root + " was removed or moved"))
+      << output_;
+  EXPECT_TRUE(said("move it back and continue with `ptrain resume`")) << output_;
+  EXPECT_FALSE(fs::exists(run_.root));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LostFolder, testing::Bool());
 
 TEST_F(Launch, SecondInterruptStopsAtOnce) {
   auto process = start_run("0:stall@10,1:stall@10");
@@ -179,6 +225,33 @@ TEST_F(Launch, ShowsARunThatEnded) {
   EXPECT_EQ(run_command({"explain", run_.root}), 0);
   EXPECT_TRUE(said("short: dp2 mb2x1") && said("2 ranks, each a replica")) << output_;
   EXPECT_TRUE(said("predicted") && said("tokens/s")) << output_;
+}
+
+TEST_F(Launch, AFinishedRunWhoseLastCheckpointIsDamagedIsNotCalledFinished) {
+  ASSERT_EQ(end_of(start_run("")), 0) << output_;
+  EXPECT_EQ(run_command({"status", run_.root}), 0);
+  EXPECT_FALSE(said("damaged")) << output_;
+  const std::string metadata = run_.checkpoint(40) + "/.metadata";
+  fs::resize_file(metadata, 3);
+  EXPECT_EQ(run_command({"status", run_.root}), 0);
+  EXPECT_TRUE(said("the newest checkpoint is damaged: " + metadata)) << output_;
+  EXPECT_EQ(run_command({"resume", run_.root}), 0);
+  EXPECT_TRUE(said("all 40 steps are done, but the last checkpoint is damaged: " + metadata))
+      << output_;
+  EXPECT_FALSE(said("is finished")) << output_;
+  EXPECT_EQ(count(run::EventKind::kAttemptStarted), 3);
+}
+
+TEST_F(Launch, DamagedFilesOfARunAreNamedWithARemedy) {
+  ASSERT_EQ(end_of(start_run("1:kill@25")), 11) << output_;
+  std::ofstream(run_.verdict()) << "{";
+  EXPECT_NE(run_command({"status", run_.root}), 0);
+  EXPECT_TRUE(said(run_.verdict()) && said("remove the file")) << output_;
+  auto plan = nlohmann::json::parse(read(run_.plan()));
+  plan["shapes"][0]["threads"] = 0;
+  std::ofstream(run_.plan()) << plan;
+  EXPECT_EQ(run_command({"resume", run_.root}), 2);
+  EXPECT_TRUE(said(run_.plan()) && said("threads of 'short' is 0; allowed: 1 to ")) << output_;
 }
 
 TEST_F(Launch, TellsTheStory) {

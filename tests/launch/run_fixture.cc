@@ -69,6 +69,7 @@ std::string RunFixture::read(const std::string& path) const {
 base::Subprocess RunFixture::start(std::vector<std::string> arguments,
                                    const std::string& fake) const {
   arguments.insert(arguments.begin(), binary_);
+  arguments.insert(arguments.begin(), prefix_.begin(), prefix_.end());
   Environment environment = environment_;
   environment.emplace_back("PTRAIN_FAKE", fake);
   environment.emplace_back("PTRAIN_FAKE_ONCE", once_);

@@ -48,6 +48,7 @@ class RunFixture : public testing::Test {
   int processes_alive() const;
   run::Verdict verdict() const;
 
+  std::vector<std::string> prefix_;  // a program that starts the command
   std::string binary_;
   std::string folder_, output_, once_;
   Environment environment_;  // of the commands

@@ -57,7 +57,7 @@ TEST_F(Verdicts, KilledBySignals) {
 
 // Until the supervisor has heard of a collective of the rank: heartbeats come once a second.
 void Verdicts::wait_for_collective(std::size_t rank) {
-  const std::string board = run_.attempt_folder(1) + "/ranks.json";
+  const std::string board = run_.rank_board(1);
   for (int tries = 0; tries < 300; ++tries) {
     const auto ranks = nlohmann::json::parse(read(board), nullptr, false);
     if (ranks.is_array() && ranks.size() > rank && ranks[rank].value("collective", "") != "")

@@ -19,7 +19,7 @@ void expect_round_trip(const ControlMessage& message) {
 
 TEST(Control, EveryKindComesBack) {
   expect_round_trip(Hello{"t\"\n", 2, 3, 4, "host", "0.1-ab"});
-  expect_round_trip(Heartbeat{7, "collective", "all_gather#12", std::int64_t{1} << 40});
+  expect_round_trip(Heartbeat{7, "step", "dp all_gather#12", true, std::int64_t{1} << 40});
   expect_round_trip(StepDone{5, "short", 2.5, 0.1, 1e-3, 10, 20, 0.3, 33.3, 0.5, 1 << 20});
   expect_round_trip(EventMessage{EventKind::kValidation, {{"loss", 1.5}, {"a", {1, 2}}}});
   expect_round_trip(Goodbye{ExitCode::kNonFinite, "bad", ""});
@@ -50,9 +50,10 @@ TEST(Control, WhatIsNotAMessageIsRefused) {
       R"({"type":"goodbye","code":99,"message":"","next_shape":""})",  // no such code
       R"({"type":"event","kind":"party","fields":{}})",
       R"({"type":"event","kind":"warning","fields":[]})",
-      R"({"type":"heartbeat","step":1.5,"phase":"","collective":"","resident_bytes":0})",
+      R"({"type":"heartbeat","step":1.5,"phase":"","collective":"","waiting":false,)"
+      R"("resident_bytes":0})",
       R"({"type":"heartbeat","step":18446744073709551615,"phase":"","collective":"",)"
-      R"("resident_bytes":0})"};
+      R"("waiting":false,"resident_bytes":0})"};
   for (const char* line : refused) EXPECT_FALSE(message_from_line(line)) << line;
 }
 
@@ -61,6 +62,23 @@ TEST(Control, LongAndDeepLinesAreRefused) {
   std::string deep = R"({"type":"event","kind":"warning","fields":{"a":)";
   deep += std::string(5000, '[') + std::string(5000, ']') + "}}";
   EXPECT_FALSE(message_from_line(deep));
+}
+
+// A sample of 2^20 tokens, each of which takes six bytes in JSON, beside what must not suffer.
+TEST(Control, LongTextsAreCutSoThatTheLineFits) {
+  const std::string sample(std::size_t{1} << 20, '\x01');
+  const EventMessage event{EventKind::kValidation, {{"loss", 1.5}, {"sample", sample}}};
+  const std::string line = to_line(event);
+  EXPECT_LE(line.size(), kMaxControlLine);
+  EXPECT_GT(line.size(), kMaxControlLine / 3);
+  const auto read = message_from_line(std::string_view(line).substr(0, line.size() - 1));
+  ASSERT_TRUE(read) << read.error().message;
+  const auto& fields = std::get<EventMessage>(*read).fields;
+  EXPECT_EQ(fields["loss"], 1.5);
+  EXPECT_TRUE(fields["sample"].get<std::string>().ends_with(" ... (cut)"));
+  EXPECT_LE(to_line(Goodbye{ExitCode::kBug, sample, "long"}).size(), kMaxControlLine);
+  EXPECT_LE(to_line(EventMessage{EventKind::kWarning, {{"a", {1, {{"b", sample}}}}}}).size(),
+            kMaxControlLine);
 }
 
 RC_GTEST_PROP(Control, AnyBytesGiveAMessageOrAnError, (const std::string& bytes)) {

@@ -102,7 +102,28 @@ TEST(Plan, ShapesThatDoNotFitAreRefused) {
             "plan: shapes: the layout of 'short' has 4 ranks, but the plan places 2");
   for (const char* axis : {"dp", "shard", "cp", "tp", "pp"})
     json["shapes"][0]["layout"][axis] = 1 << 20;
-  EXPECT_EQ(refused(json), "plan: layout: more than 1048576 ranks");
+  EXPECT_EQ(refused(json),
+            "plan: shape 'short': layout: tp is 1048576, but this build runs dp and "
+            "shard only");
+}
+
+// Found when the plan is read, before anything is started on it.
+TEST(Plan, NumbersOutOfTheirRangeAreRefused) {
+  const auto refused = [](const char* field, const nlohmann::json& value) {
+    auto json = to_json(example());
+    nlohmann::json& shape = json["shapes"][0];
+    (shape.contains(field) ? shape : shape["layout"])[field] = value;
+    const auto read = plan_from_json(json);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(refused("threads", 0), "plan: shapes: threads of 'short' is 0; allowed: 1 to 4096");
+  EXPECT_EQ(refused("threads", 100000),
+            "plan: shapes: threads of 'short' is 100000; allowed: 1 to 4096");
+  EXPECT_EQ(refused("prefetch", -1), "plan: shape 'short': layout: prefetch is -1");
+  EXPECT_EQ(refused("zero", 4), "plan: shape 'short': layout: zero is 4");
+  EXPECT_EQ(refused("micro_batch", 0), "plan: shape 'short': layout: micro_batch is 0");
+  EXPECT_EQ(refused("tp", 2),
+            "plan: shape 'short': layout: tp is 2, but this build runs dp and shard only");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(ControlServer, HearsRanksAndAnswers) {
   const std::string line = hello(*server, 1);
   peer.send(line.substr(0, 10));  // lines may come in pieces
   EXPECT_TRUE(drain(*server).empty());
-  peer.send(line.substr(10) + run::to_line(run::Heartbeat{3, "step", "", 0}));
+  peer.send(line.substr(10) + run::to_line(run::Heartbeat{3, "step", "", false, 0}));
   const auto received = drain(*server);
   ASSERT_EQ(received.size(), 2u);
   EXPECT_EQ(received[1].rank, 1);

@@ -37,8 +37,10 @@ class Script {
     done.step_s = seconds;
     return feed(RankSaid{0, done});
   }
-  Script& beat(int rank, std::int64_t step, std::string phase, std::string collective = "") {
-    return feed(RankSaid{rank, run::Heartbeat{step, std::move(phase), std::move(collective), 0}});
+  Script& beat(int rank, std::int64_t step, std::string phase, std::string collective = "",
+               bool waiting = false) {
+    return feed(
+        RankSaid{rank, run::Heartbeat{step, std::move(phase), std::move(collective), waiting, 0}});
   }
   Script& goodbye(int rank, ExitCode code, std::string next = "") {
     feed(RankSaid{rank, run::Goodbye{code, "because", std::move(next)}});
@@ -159,8 +161,9 @@ TEST(Lifecycle, TheLaggardOfAHangIsNamed) {
   Script script(3, 10);
   script.hello().at(1).step(4);
   for (double now = 2; now <= 12; ++now) {
-    script.at(now).beat(0, 4, "collective", "all_gather#9").beat(1, 4, "step", "all_gather#8");
-    script.beat(2, 4, "collective", "all_gather#9").tick();
+    script.at(now).beat(0, 4, "step", "dp all_gather#9", true);
+    script.beat(1, 4, "step", "dp all_gather#8").beat(2, 4, "step", "dp all_gather#9", true);
+    script.tick();
   }
   EXPECT_EQ(script.num_kills, 0);  // phases changed at 2
   script.at(12.1).tick();
@@ -168,6 +171,9 @@ TEST(Lifecycle, TheLaggardOfAHangIsNamed) {
   script.ended(137, {0, SIGKILL, 0});
   EXPECT_EQ(script.verdict().code, ExitCode::kHang);
   EXPECT_EQ(script.verdict().rank, 1);
+  EXPECT_EQ(script.verdict().reason,
+            "rank 1: no progress for 10 s (step 4, step, last collective dp all_gather#8); "
+            "ranks 0, 2 wait in dp all_gather#9");
 }
 
 TEST(Lifecycle, SlowPhasesGetFiveTimesTheLimit) {
@@ -182,14 +188,15 @@ TEST(Lifecycle, SlowPhasesGetFiveTimesTheLimit) {
 
 TEST(Lifecycle, RanksThatAllPartedWellAreBelievedWhateverTheirExitCodes) {
   Script script;
-  script.hello().interrupt().goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped);
+  script.hello().step(1).interrupt();
+  script.goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped);
   script.ended(20, {1, 0, 20});
   EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
 }
 
 TEST(Lifecycle, StopsInTwoStages) {
   Script script;
-  script.hello().interrupt();
+  script.hello().step(1).interrupt();
   ASSERT_EQ(script.stops.size(), 1u);
   EXPECT_EQ(script.stops[0].rank, -1);
   EXPECT_TRUE(script.stops[0].stop.checkpoint);
@@ -202,21 +209,51 @@ TEST(Lifecycle, StopsInTwoStages) {
 
 TEST(Lifecycle, AStopThatIsObeyedEndsWithItsCode) {
   Script script;
-  script.hello().interrupt().goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
+  script.hello().step(1).interrupt();
+  script.goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
   EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
 }
 
-TEST(Lifecycle, AStopBeforeTheRanksAreThereReachesEachLater) {
+// Before the ranks are there, while they read data: nothing is to be saved, so nothing waits.
+TEST(Lifecycle, AStopDuringTheStartIsAtOnce) {
+  Script none, starting;
+  none.interrupt();
+  EXPECT_EQ(none.num_kills, 1);
+  none.ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(none.verdict().code, ExitCode::kStopped);
+  starting.hello().beat(0, 0, "starting").beat(1, 0, "starting").interrupt();
+  EXPECT_EQ(starting.num_kills, 1);
+  EXPECT_TRUE(starting.stops.empty());
+  starting.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(starting.verdict().code, ExitCode::kStopped);
+  EXPECT_EQ(starting.verdict().reason,
+            "stopped on request (signal INT) while it started: there was nothing new to save");
+}
+
+TEST(Lifecycle, AStopWaitsForTheStepOnceTrainingHasBegun) {
+  const run::EventMessage started{run::EventKind::kShapeStarted, {}};
+  Script by_event, by_phase;
+  by_event.hello().feed(RankSaid{0, started}).interrupt();
+  by_phase.hello().beat(1, 0, "step").interrupt();
+  for (const Script* script : {&by_event, &by_phase}) {
+    EXPECT_EQ(script->num_kills, 0);
+    EXPECT_EQ(script->stops.size(), 1u);
+  }
+}
+
+TEST(Lifecycle, ALostFolderEndsTheRun) {
   Script script;
-  script.interrupt().hello();
-  ASSERT_EQ(script.stops.size(), 3u);
-  EXPECT_EQ(script.stops[1].rank, 0);
-  EXPECT_EQ(script.stops[2].rank, 1);
+  script.hello().step(9).feed(FolderLost{"it is gone"});
+  EXPECT_EQ(script.num_kills, 1);
+  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(script.verdict().code, ExitCode::kUnusable);
+  EXPECT_EQ(script.verdict().reason, "it is gone");
+  EXPECT_EQ(script.verdict().step, 9);
 }
 
 TEST(Lifecycle, AShapeThatEndsWhileStoppingDoesNotStartTheNext) {
   Script script;
-  script.hello().interrupt().goodbye(0, ExitCode::kDone, "long");
+  script.hello().step(1).interrupt().goodbye(0, ExitCode::kDone, "long");
   script.goodbye(1, ExitCode::kDone, "long").ended(0);
   EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
   EXPECT_EQ(script.lifecycle().next_shape(), "");
