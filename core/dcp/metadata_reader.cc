@@ -74,6 +74,7 @@ class Reader {
     }
     if (node->kind != Kind::kTuple && node->kind != Kind::kList) return bad("a size is no tuple");
     Sizes values;
+    values.reserve(node->items.size());
     for (const NodeId item : node->items) {
       PTRAIN_TRY(const std::int64_t value, count(item));
       values.push_back(value);
@@ -117,6 +118,7 @@ class Reader {
     PTRAIN_TRY(const NodeId properties, attribute_or_tuple(id));
     entry.dtype = printable(tree_.global_name(properties));
     PTRAIN_TRY(const NodeId chunks, attribute(id, "chunks"));
+    entry.chunks.reserve(tree_.at(chunks).items.size());
     for (const NodeId chunk : tree_.at(chunks).items) {
       PTRAIN_TRY(Box box, read_box(key, entry.shape, chunk));
       entry.chunks.push_back({std::move(box), {}});
@@ -152,13 +154,28 @@ class Reader {
     if (storage.kind != Kind::kDict) return bad("its list of files is no dict");
     for (std::size_t i = 0; i + 1 < storage.items.size(); i += 2) {
       PTRAIN_TRY(const NodeId name, attribute(storage.items[i], "fqn"));
-      PTRAIN_TRY(const std::string key, text(name));
+      PTRAIN_CHECK(turn_to(name));
       PTRAIN_TRY(Location location, read_location(storage.items[i + 1]));
-      if (const auto value = metadata_.values.find(key); value != metadata_.values.end())
-        value->second = std::move(location);
+      if (value_ != nullptr)
+        *value_ = std::move(location);
       else
-        PTRAIN_CHECK(place_chunk(key, storage.items[i], std::move(location)));
+        PTRAIN_CHECK(place_chunk(storage.items[i], std::move(location)));
     }
+    return {};
+  }
+
+  // What the data that follows belongs to. A tensor's chunks come in a row and share one name, so
+  // it is looked up once for them all.
+  Status turn_to(NodeId name) {
+    if (name == name_) return {};
+    PTRAIN_TRY(key_, text(name));
+    name_ = name;
+    const auto value = metadata_.values.find(key_);
+    value_ = value == metadata_.values.end() ? nullptr : &value->second;
+    const auto tensor = metadata_.tensors.find(key_);
+    chunks_ = tensor == metadata_.tensors.end() ? nullptr : &tensor->second.chunks;
+    if (value_ == nullptr && chunks_ == nullptr)
+      return bad(fmt::format("the data of '{}' belongs to nothing", key_));
     return {};
   }
 
@@ -179,20 +196,23 @@ class Reader {
     return location;
   }
 
-  Status place_chunk(const std::string& key, NodeId index, Location location) {
-    const auto entry = metadata_.tensors.find(key);
-    if (entry == metadata_.tensors.end())
-      return bad(fmt::format("the data of '{}' belongs to nothing", key));
+  Status place_chunk(NodeId index, Location location) {
     PTRAIN_TRY(const NodeId place, attribute(index, "offset"));
     PTRAIN_TRY(const Sizes offsets, sizes(place));
-    std::vector<Chunk>& chunks = entry->second.chunks;
-    std::map<Sizes, std::size_t>& by_offset = chunk_at_[key];
+    if (const auto hint = tree_.find(tree_.at(index).items[2], "index")) {
+      const auto at = static_cast<std::size_t>(tree_.at(*hint).integer);
+      if (at < chunks_->size() && (*chunks_)[at].box.offsets == offsets) {
+        (*chunks_)[at].location = std::move(location);
+        return {};
+      }
+    }
+    std::map<Sizes, std::size_t>& by_offset = chunk_at_[key_];
     if (by_offset.empty())
-      for (std::size_t i = 0; i < chunks.size(); ++i) by_offset[chunks[i].box.offsets] = i;
+      for (std::size_t i = 0; i < chunks_->size(); ++i) by_offset[(*chunks_)[i].box.offsets] = i;
     const auto found = by_offset.find(offsets);
     if (found == by_offset.end())
-      return bad(fmt::format("the data of '{}' belongs to no chunk", key));
-    chunks[found->second].location = std::move(location);
+      return bad(fmt::format("the data of '{}' belongs to no chunk", key_));
+    (*chunks_)[found->second].location = std::move(location);
     return {};
   }
 
@@ -210,6 +230,10 @@ class Reader {
 
   const Tree& tree_;
   Metadata metadata_;
+  NodeId name_ = ~NodeId{0};  // of no node
+  std::string key_;
+  Location* value_ = nullptr;
+  std::vector<Chunk>* chunks_ = nullptr;
   std::map<std::string, std::map<Sizes, std::size_t>> chunk_at_;
 };
 

@@ -35,7 +35,7 @@ class ToJson {
       case Kind::kBigInt:
         return big(node.text);
       case Kind::kFloat:
-        return Json(node.real);
+        return Json(node.real());
       case Kind::kText:
         return Json(std::string(node.text));
       case Kind::kTuple:
