@@ -1,7 +1,10 @@
 #include "core/program/gradient_places.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "core/program/compile.h"
 
@@ -13,37 +16,32 @@ constexpr std::int64_t kAlignment = 16;  // elements: 64 bytes of float32
 // From here on a further micro-batch repeats the one before.
 constexpr std::int64_t kMicroBatches = 3;
 
-// together[a][b]: at some time both groups hold whole gradients.
-using Together = std::vector<std::vector<bool>>;
+// By group: the others that hold whole gradients at some time when it does. A group meets few.
+using Meetings = std::vector<std::set<int>>;
 
-void mark_pairs(const MemoryMeter& meter, Together& together) {
-  const int num_groups = static_cast<int>(together.size());
-  std::vector<int> held;
-  for (int group = 0; group < num_groups; ++group)
-    if (meter.holds_gradients(group)) held.push_back(group);
+void mark_pairs(const std::set<int>& held, Meetings& meetings) {
   for (const int a : held)
     for (const int b : held)
-      together[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = true;
+      if (a != b) meetings[static_cast<std::size_t>(a)].insert(b);
 }
 
-Together find_together(const MemoryContext& context) {
-  const std::size_t num_groups = context.buffers.size();
+// Nothing where all groups hold theirs at once.
+std::optional<Meetings> find_meetings(const MemoryContext& context) {
   const mesh::Layout& layout = context.layout;
-  if (layout.shard == 1 || layout.zero < 2)
-    return Together(num_groups, std::vector(num_groups, true));
-  Together together(num_groups, std::vector(num_groups, false));
+  if (layout.shard == 1 || layout.zero < 2) return std::nullopt;
   mesh::Layout taken = layout;  // as if every buffer were taken and given back
   taken.shared_window = false;
   taken.num_micro_batches = std::min(taken.num_micro_batches, kMicroBatches);
   const auto program = compile({context.architecture, taken, "", Purpose::kTrain}, 0);
-  if (!program) return Together(num_groups, std::vector(num_groups, true));
+  if (!program) return std::nullopt;
+  Meetings meetings(context.buffers.size());
   MemoryMeter meter({context.architecture, taken, context.buffers, context.sequence});
   for (const Action& action : program->actions) {
     meter.begin(action);
-    mark_pairs(meter, together);
+    if (action.kind == Kind::kBackward) mark_pairs(meter.held_gradients(), meetings);
     meter.end(action);
   }
-  return together;
+  return meetings;
 }
 
 struct Place {
@@ -63,27 +61,31 @@ std::int64_t first_gap(std::vector<Place> others, std::int64_t size) {
   return offset;
 }
 
+std::int64_t aligned_size(const mesh::BufferPlan& buffer) {
+  return (buffer.total() + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 }  // namespace
 
 // The largest first: the small ones then fit beside them.
 GradientPlaces place_gradients(const MemoryContext& context) {
-  const Together together = find_together(context);
+  const auto meetings = find_meetings(context);
   std::vector<std::size_t> order(context.buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return context.buffers[a].total() > context.buffers[b].total();
-  });
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t group) { return context.buffers[group].total(); });
   GradientPlaces places;
   places.offsets.resize(order.size());
-  std::vector<Place> placed(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::size_t group = order[i];
-    const std::int64_t size =
-        (context.buffers[group].total() + kAlignment - 1) / kAlignment * kAlignment;
-    std::vector<Place> others;
-    for (std::size_t j = 0; j < i; ++j)
-      if (together[group][order[j]]) others.push_back(placed[order[j]]);
-    const std::int64_t offset = first_gap(std::move(others), size);
+  std::vector<std::optional<Place>> placed(order.size());
+  for (const std::size_t group : order) {
+    const std::int64_t size = aligned_size(context.buffers[group]);
+    std::int64_t offset = places.elements;  // behind all others
+    if (meetings) {
+      std::vector<Place> others;
+      for (const int other : (*meetings)[group])
+        if (const auto& place = placed[static_cast<std::size_t>(other)]) others.push_back(*place);
+      offset = first_gap(std::move(others), size);
+    }
     placed[group] = {offset, offset + size};
     places.offsets[group] = offset;
     places.elements = std::max(places.elements, offset + size);

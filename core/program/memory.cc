@@ -60,10 +60,7 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
 }
 
 MemoryMeter::MemoryMeter(const MemoryContext& context)
-    : context_(context),
-      live_(persistent_bytes(context)),
-      peak_(live_),
-      has_gradients_(context.buffers.size()) {}
+    : context_(context), live_(persistent_bytes(context)), peak_(live_) {}
 
 void MemoryMeter::take(MemoryClass memory_class, std::int64_t bytes) {
   Bytes& live = live_[index(memory_class)];
@@ -96,7 +93,7 @@ void MemoryMeter::begin(const Action& action) {
   for (int id : action.after) {
     const auto reduction = reductions_.find(id);
     if (reduction == reductions_.end()) continue;
-    has_gradients_[static_cast<std::size_t>(reduction->second)] = false;
+    held_gradients_.erase(reduction->second);
     take(MemoryClass::kGradients, -whole_bytes(reduction->second));
     reductions_.erase(reduction);
   }
@@ -110,9 +107,7 @@ void MemoryMeter::begin(const Action& action) {
   if (action.kind == Kind::kBackward && takes_gradients()) {
     const auto layer = static_cast<std::size_t>(action.layer_first);
     for (int group : context_.architecture.layers[layer].groups) {
-      if (has_gradients_[static_cast<std::size_t>(group)]) continue;
-      has_gradients_[static_cast<std::size_t>(group)] = true;
-      take(MemoryClass::kGradients, whole_bytes(group));
+      if (held_gradients_.insert(group).second) take(MemoryClass::kGradients, whole_bytes(group));
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -65,8 +66,8 @@ class MemoryMeter {
   void end(const Action& action);
 
   const BytesByClass& live() const { return live_; }
-  // Whether whole gradients of the group are there that do not outlive a micro-batch.
-  bool holds_gradients(int group) const { return has_gradients_[static_cast<std::size_t>(group)]; }
+  // The groups whose whole gradients are there and do not outlive a micro-batch.
+  const std::set<int>& held_gradients() const { return held_gradients_; }
   const BytesByClass& peak() const { return peak_; }
 
  private:
@@ -80,7 +81,7 @@ class MemoryMeter {
   BytesByClass live_{};
   BytesByClass peak_{};
   std::map<std::pair<int, int>, std::int64_t> stashes_;  // by (layer, micro-batch)
-  std::vector<bool> has_gradients_;                      // by group: a transient whole buffer
+  std::set<int> held_gradients_;                         // groups: a transient whole buffer
   std::map<int, int> reductions_;                        // id to group, until waited for
 };
 

@@ -49,12 +49,11 @@ TEST(GradientPlaces, NoTwoAtOnceInOnePlace) {
           const GradientPlaces places = places_of(4, layout, tied);
           MemoryMeter meter({architecture, layout, buffers, 10});
           const Program program = *compile({architecture, layout, "short"}, 0);
-          const int num_groups = architecture.num_groups();
           for (const Action& action : program.actions) {
             meter.begin(action);
-            for (int a = 0; a < num_groups; ++a)
-              for (int b = 0; b < num_groups; ++b) {
-                if (a == b || !meter.holds_gradients(a) || !meter.holds_gradients(b)) continue;
+            for (const int a : meter.held_gradients())
+              for (const int b : meter.held_gradients()) {
+                if (a == b) continue;
                 const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
                 EXPECT_TRUE(places.offsets[i] + buffers[i].total() <= places.offsets[j] ||
                             places.offsets[j] + buffers[j].total() <= places.offsets[i])
