@@ -61,7 +61,7 @@ TEST(Verdict, ComesBackAndChecksItsCode) {
 }
 
 TEST(Request, ComesBack) {
-  const Request request{Mode::kTrain, "/runs/a b", 3, "long", "127.0.0.1", 4000, "/c/out.json"};
+  const Request request{Mode::kTrain, "/runs/a b", 3, "long", "127.0.0.1", 4000, "/c/out.json", {}};
   EXPECT_EQ(request_from_json_text(to_json_text(request)), request);
   EXPECT_FALSE(request_from_json_text("{\"mode\":\"party\"}"));
   EXPECT_FALSE(request_from_json_text("nonsense"));
