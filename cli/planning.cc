@@ -1,9 +1,15 @@
 #include "cli/planning.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "cli/probe.h"
+#include "core/base/cache_folder.h"
+#include "core/data/lengths.h"
+#include "core/recipe/source_weights.h"
 #include "core/run/build_id.h"
 #include "launcher/base/file.h"
 #include "launcher/cluster/file.h"
@@ -14,12 +20,8 @@ namespace ptrain::cli {
 
 namespace {
 
-// $XDG_CACHE_HOME/ptrain, else ~/.cache/ptrain; empty without either.
-std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return std::string(cache) + "/ptrain";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/ptrain" : "";
+std::string user_cache() {
+  return cache_folder(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
 }
 
 // Beside the recipe, else among the clusters of this installation.
@@ -37,8 +39,51 @@ Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, bool probe_ag
   PTRAIN_TRY(const plan::Placement placement, plan::place_ranks(recipe, host, told_later));
   const cluster::ProbeKey key{cluster::processor_name(), placement.num_ranks,
                               std::string(run::build_id())};
-  host.figures = cluster::probed_figures({cache_folder(), key, mpirun_probe(), probe_again}, notes);
+  host.figures = cluster::probed_figures({user_cache(), key, mpirun_probe(), probe_again}, notes);
   return host;
+}
+
+Result<cluster::Cluster> cluster_of(const recipe::LoadedRecipe& loaded,
+                                    const std::string& cluster_file, bool probe_again,
+                                    std::vector<std::string>& notes) {
+  const bool from_file = !cluster_file.empty() || !loaded.recipe.cluster.file.empty();
+  if (!from_file) return probed_host(loaded.recipe, probe_again, notes);
+  if (probe_again)
+    return fail(ExitCode::kUsage, "--probe measures this machine, but a cluster file is given",
+                "leave --probe, or --cluster and cluster.file, out");
+  return cluster::read_cluster(cluster_file.empty() ? cluster_path(loaded) : cluster_file);
+}
+
+plan::LengthHistogram weighted(const data::DocumentLengths& lengths,
+                               const std::vector<double>& weights) {
+  plan::LengthHistogram out;
+  for (std::size_t source = 0; source < lengths.sources.size(); ++source)
+    for (const auto& [length, documents] : lengths.sources[source])
+      out.emplace_back(length, static_cast<double>(documents) *
+                                   (source < weights.size() ? weights[source] : 1.0));
+  std::ranges::sort(out);
+  return out;
+}
+
+// The lengths that the engine left when it last indexed the recipe's texts.
+void read_lengths(const recipe::LoadedRecipe& loaded, plan::PlanInput& input,
+                  std::vector<std::string>& notes) {
+  const recipe::Data& data = loaded.recipe.data;
+  const std::string folder = data::index_folder(data, loaded.folder, user_cache());
+  const std::string path = folder + "/" + data::lengths_name(data, loaded.folder);
+  input.no_lengths = "no token index of its texts has been made (`ptrain data` makes it)";
+  if (folder.empty() || !is_regular_file(path)) return;
+  const auto lengths = read_file(path, data::kMostLengthsBytes).and_then(data::lengths_from_text);
+  if (lengths) {
+    input.lengths = weighted(*lengths, recipe::source_weights(data));
+    if (!input.lengths.empty()) return;
+  }
+  const std::string why = lengths ? "it names no document" : lengths.error().message;
+  input.no_lengths = "the lengths kept of them cannot be used";
+  notes.push_back(
+      fmt::format("{} is not used: {}; remove it and the next run or `ptrain data` "
+                  "writes it again",
+                  path, why));
 }
 
 }  // namespace
@@ -51,16 +96,8 @@ Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
   input.recipe_hash = loaded.hash;
   input.build = run::build_id();
   std::vector<std::string> notes;
-  if (probe_again && (!cluster_file.empty() || !loaded.recipe.cluster.file.empty()))
-    return fail(ExitCode::kUsage, "--probe measures this machine, but a cluster file is given",
-                "leave --probe, or --cluster and cluster.file, out");
-  if (!cluster_file.empty()) {
-    PTRAIN_TRY(input.cluster, cluster::read_cluster(cluster_file));
-  } else if (!loaded.recipe.cluster.file.empty()) {
-    PTRAIN_TRY(input.cluster, cluster::read_cluster(cluster_path(loaded)));
-  } else {
-    PTRAIN_TRY(input.cluster, probed_host(loaded.recipe, probe_again, notes));
-  }
+  PTRAIN_TRY(input.cluster, cluster_of(loaded, cluster_file, probe_again, notes));
+  read_lengths(loaded, input, notes);
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
   planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
   return planning;

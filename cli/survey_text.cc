@@ -7,22 +7,6 @@
 
 namespace ptrain::cli {
 
-namespace {
-
-const char* name_of(packing::Strategy strategy) {
-  switch (strategy) {
-    case packing::Strategy::kNextFit:
-      return "next_fit";
-    case packing::Strategy::kFirstFit:
-      return "first_fit";
-    case packing::Strategy::kBestFitDecreasing:
-      break;
-  }
-  return "best_fit_decreasing";
-}
-
-}  // namespace
-
 nlohmann::json to_json(const packing::Survey& survey) {
   nlohmann::json histogram = nlohmann::json::array(), packed = nlohmann::json::object();
   for (const auto& length_class : survey.histogram)
@@ -31,7 +15,8 @@ nlohmann::json to_json(const packing::Survey& survey) {
                          {"documents", length_class.documents},
                          {"tokens", length_class.tokens}});
   for (const auto& one : survey.packed)
-    packed[name_of(one.strategy)] = {{"rows", one.rows}, {"efficiency", one.efficiency}};
+    packed[std::string(to_string(one.strategy))] = {{"rows", one.rows},
+                                                    {"efficiency", one.efficiency}};
   return {{"capacity", survey.capacity},
           {"documents", survey.documents},
           {"tokens", survey.tokens},
@@ -45,7 +30,7 @@ std::string to_text(const packing::Survey& survey) {
   std::string text = fmt::format("rows of {} tokens: {} documents are longer and are cut\n",
                                  survey.capacity, survey.cut);
   for (const auto& one : survey.packed)
-    text += fmt::format("  {:<20} {:>10} rows, {:6.2f} % full\n", name_of(one.strategy), one.rows,
+    text += fmt::format("  {:<20} {:>10} rows, {:6.2f} % full\n", to_string(one.strategy), one.rows,
                         100 * one.efficiency);
   return text;
 }

@@ -96,6 +96,29 @@ std::int64_t smallest_size(std::span<const Unit> units, int num_ranks) {
   return size;
 }
 
+BufferPlan plan_members(std::span<const model::ParameterSpec> parameters,
+                        std::span<const int> members, int group, int num_ranks) {
+  BufferPlan plan{group, std::vector<std::int64_t>(static_cast<std::size_t>(num_ranks)), {}};
+  std::vector<Unit> units;
+  std::vector<std::size_t> unit_of;
+  for (const int member : members) {
+    const model::ParameterSpec& parameter = parameters[static_cast<std::size_t>(member)];
+    if (units.empty() || !joins(parameter, units.back())) {
+      units.push_back({0, parameter.block_elements()});
+    }
+    // Offset within its unit, until the units have their places.
+    plan.placements.push_back({member, units.back().elements, parameter.num_elements()});
+    unit_of.push_back(units.size() - 1);
+    units.back().elements += parameter.num_elements();
+  }
+  if (units.empty()) return plan;
+  const std::int64_t size = smallest_size(units, num_ranks);
+  plan.shard_sizes.assign(static_cast<std::size_t>(num_ranks), size);
+  const std::vector<std::int64_t> starts = place(units, size, num_ranks).starts;
+  for (std::size_t i = 0; i < unit_of.size(); ++i) plan.placements[i].offset += starts[unit_of[i]];
+  return plan;
+}
+
 }  // namespace
 
 std::int64_t BufferPlan::total() const {
@@ -127,34 +150,24 @@ std::vector<ShardRun> BufferPlan::runs(int rank) const {
 }
 
 BufferPlan plan_buffer(std::span<const model::ParameterSpec> parameters, int group, int num_ranks) {
-  BufferPlan plan{group, std::vector<std::int64_t>(static_cast<std::size_t>(num_ranks)), {}};
-  std::vector<Unit> units;
-  std::vector<std::size_t> unit_of;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const model::ParameterSpec& parameter = parameters[i];
-    if (parameter.group != group) continue;
-    if (units.empty() || !joins(parameter, units.back())) {
-      units.push_back({0, parameter.block_elements()});
-    }
-    // Offset within its unit, until the units have their places.
-    plan.placements.push_back(
-        {static_cast<int>(i), units.back().elements, parameter.num_elements()});
-    unit_of.push_back(units.size() - 1);
-    units.back().elements += parameter.num_elements();
-  }
-  if (units.empty()) return plan;
-  const std::int64_t size = smallest_size(units, num_ranks);
-  plan.shard_sizes.assign(static_cast<std::size_t>(num_ranks), size);
-  const std::vector<std::int64_t> starts = place(units, size, num_ranks).starts;
-  for (std::size_t i = 0; i < unit_of.size(); ++i) plan.placements[i].offset += starts[unit_of[i]];
-  return plan;
+  std::vector<int> members;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].group == group) members.push_back(static_cast<int>(i));
+  return plan_members(parameters, members, group, num_ranks);
 }
 
+// One walk over the parameters for all groups: a model of thousands of layers has as many groups.
 std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks) {
+  const auto num_groups = static_cast<std::size_t>(architecture.num_groups());
+  std::vector<std::vector<int>> members(num_groups);
+  for (std::size_t i = 0; i < architecture.parameters.size(); ++i)
+    members[static_cast<std::size_t>(architecture.parameters[i].group)].push_back(
+        static_cast<int>(i));
   std::vector<BufferPlan> plans;
-  for (int group = 0; group < architecture.num_groups(); ++group) {
-    plans.push_back(plan_buffer(architecture.parameters, group, num_ranks));
-  }
+  plans.reserve(num_groups);
+  for (std::size_t group = 0; group < num_groups; ++group)
+    plans.push_back(
+        plan_members(architecture.parameters, members[group], static_cast<int>(group), num_ranks));
   return plans;
 }
 

@@ -8,9 +8,6 @@
 namespace ptrain::packing {
 namespace {
 
-constexpr Strategy kStrategies[] = {Strategy::kNextFit, Strategy::kFirstFit,
-                                    Strategy::kBestFitDecreasing};
-
 std::vector<std::int64_t> pieces_of(std::span<const std::int64_t> lengths, std::int64_t capacity) {
   std::vector<std::int64_t> pieces;
   pieces.reserve(lengths.size());
@@ -41,7 +38,7 @@ Survey survey(std::span<const std::int64_t> lengths, std::int64_t capacity, std:
   const auto first = std::ranges::find_if(
       result.histogram, [](const LengthClass& length_class) { return length_class.documents > 0; });
   result.histogram.erase(result.histogram.begin(), first);
-  for (const Strategy strategy : kStrategies) result.packed.push_back({strategy, 0, 0});
+  for (const auto& [word, strategy] : kStrategies) result.packed.push_back({strategy, 0, 0});
   const std::size_t step = window > 0 ? static_cast<std::size_t>(window) : lengths.size();
   for (std::size_t begin = 0; begin < lengths.size(); begin += step) {
     const auto part = lengths.subspan(begin, std::min(step, lengths.size() - begin));

@@ -51,8 +51,8 @@ json json_of(const Prediction& p) {
     classes.push_back(
         {{"count", one.count}, {"program_hash", one.program_hash}, {"bytes", json_of(one.bytes)}});
   return {{"step_s", number(p.step_s)},
-          {"low", number(p.low_s)},
-          {"high", number(p.high_s)},
+          {"low_s", number(p.low_s)},
+          {"high_s", number(p.high_s)},
           {"tokens_per_s", number(p.tokens_per_s)},
           {"mfu", number(p.mfu)},
           {"bubble", number(p.bubble)},
@@ -135,7 +135,7 @@ Result<ClassPrediction> read_class(const json& object) {
 Result<Prediction> read_prediction(const json& object) {
   Prediction p;
   FieldReader reader(object, "plan: predicted");
-  reader.get("step_s", p.step_s).get("low", p.low_s).get("high", p.high_s);
+  reader.get("step_s", p.step_s).get("low_s", p.low_s).get("high_s", p.high_s);
   reader.get("tokens_per_s", p.tokens_per_s).get("mfu", p.mfu).get("bubble", p.bubble);
   const json& classes = reader.get("exposed_s", p.exposed_s).array("classes");
   PTRAIN_CHECK(reader.status());

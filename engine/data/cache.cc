@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/base/cache_folder.h"
+#include "core/data/lengths.h"
 #include "engine/base/engine_error.h"
 #include "engine/data/file.h"
 #include "engine/data/index.h"
@@ -20,20 +22,13 @@ constexpr const char* kNone = "-";
 constexpr fault::FilePoints kKnownPoints{"start.data.known.create", "start.data.known.write",
                                          "start.data.known.sync", "start.data.known.rename"};
 
-// XDG base directories count only when absolute.
-std::string absolute_variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && value[0] == '/' ? value : "";
-}
-
 }  // namespace
 
-std::string cache_folder(const std::string& configured, const std::string& folder) {
-  if (!configured.empty()) return (fs::path(folder) / configured).string();
-  if (const std::string xdg = absolute_variable("XDG_CACHE_HOME"); !xdg.empty())
-    return xdg + "/ptrain/index";
-  if (const std::string home = absolute_variable("HOME"); !home.empty())
-    return home + "/.cache/ptrain/index";
+std::string cache_folder(const recipe::Data& data, const std::string& folder) {
+  const std::string user_cache =
+      ptrain::cache_folder(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+  const std::string found = index_folder(data, folder, user_cache);
+  if (!found.empty()) return found;
   throw EngineError(ExitCode::kEnvironment, "no folder for the token index: HOME is not set",
                     "set data.cache to a folder you can write");
 }

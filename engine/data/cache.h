@@ -3,12 +3,14 @@
 #include <optional>
 #include <string>
 
+#include "core/recipe/data.h"
+
 namespace ptrain::data {
 
-// Where the cache of token indexes lies: `configured` (relative to `folder`) when not empty, else
-// $XDG_CACHE_HOME/ptrain/index, else ~/.cache/ptrain/index. The only reader of the environment
-// here.
-std::string cache_folder(const std::string& configured, const std::string& folder);
+// Where the cache of token indexes lies: index_folder (core/data/lengths.h) with the user's
+// XDG_CACHE_HOME and HOME. The only reader of the environment here. EngineError (kEnvironment)
+// where there is none.
+std::string cache_folder(const recipe::Data& data, const std::string& folder);
 
 struct ContentHashes {
   std::string train;
@@ -17,8 +19,8 @@ struct ContentHashes {
 };
 
 // HASH.bin and HASH.idx for each content, and KEY.known for each set of files (by path, size and
-// time) whose contents have been hashed before. Any file may be removed at any time before a run:
-// it is made again.
+// time) whose contents have been hashed before; and summaries of lengths (core/data/lengths.h). Any
+// file may be removed at any time before a run: it is made again.
 class Cache {
  public:
   // Makes the folder; EngineError (kEnvironment) when that fails.

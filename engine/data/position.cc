@@ -1,7 +1,5 @@
 #include "engine/data/position.h"
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
@@ -12,12 +10,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 2;
-
-constexpr std::array<std::pair<const char*, packing::Strategy>, 3> kStrategies = {{
-    {"next_fit", packing::Strategy::kNextFit},
-    {"first_fit", packing::Strategy::kFirstFit},
-    {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing},
-}};
 
 [[noreturn]] void refuse(const std::string& reason) {
   throw EngineError(ExitCode::kUnusable,
@@ -34,13 +26,9 @@ std::int64_t count(const json& object, const char* name) {
   return value.get<std::int64_t>();
 }
 
-const char* name_of(packing::Strategy strategy) {
-  return std::ranges::find(kStrategies, strategy, [](const auto& s) { return s.second; })->first;
-}
-
 packing::Strategy strategy_from(const json& object) {
   const auto word = object.at("strategy").get<std::string>();
-  for (const auto& [name, strategy] : kStrategies)
+  for (const auto& [name, strategy] : packing::kStrategies)
     if (word == name) return strategy;
   refuse("'strategy' is not known");
 }
@@ -93,7 +81,7 @@ std::string to_json_text(const Position& position) {
               {"window", position.window},
               {"row", position.row},
               {"sequence", position.packer.sequence},
-              {"strategy", name_of(position.packer.strategy)},
+              {"strategy", to_string(position.packer.strategy)},
               {"first_document", position.first_document},
               {"num_documents", position.num_documents},
               {"carried", flat(position.carried)},

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/base/hash.h"
+#include "core/data/lengths.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/data/build.h"
@@ -12,6 +15,9 @@
 
 namespace ptrain::data {
 namespace {
+
+constexpr fault::FilePoints kLengthsPoints{"start.data.lengths.create", "start.data.lengths.write",
+                                           "start.data.lengths.sync", "start.data.lengths.rename"};
 
 void check_supported(const recipe::Data& data) {
   if (data.tokenizer != "byte" && data.tokenizer != "none")
@@ -99,6 +105,42 @@ ContentHashes known_or_built(const recipe::Data& data, const Sources& sources, c
   return hashes;
 }
 
+DocumentLengths count_lengths(const Index& index) {
+  DocumentLengths out{index.content_hash(), {}};
+  const auto bounds = index.sources();
+  for (std::size_t source = 0; source + 1 < bounds.size(); ++source) {
+    LengthCounter counter;
+    for (std::int64_t i = bounds[source]; i < bounds[source + 1]; ++i)
+      counter.add(index.document(i).size() - 1);
+    out.sources.push_back(counter.counts());
+  }
+  return out;
+}
+
+bool holds_lengths_of(const std::string& path, const std::string& content_hash) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  const auto bytes = read_beginning(path, static_cast<std::int64_t>(kMostLengthsBytes) + 1);
+  const auto kept = lengths_from_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return kept && kept->content_hash == content_hash;
+}
+
+// Leaves the lengths of the training documents for the planner.
+void keep_lengths(const recipe::Data& data, const std::string& folder, const Cache& cache,
+                  const IndexFiles& files) {
+  const std::string path = cache.folder() + "/" + lengths_name(data, folder);
+  try {
+    if (holds_lengths_of(path, files.train_hash)) return;
+    const FolderLock lock(cache.folder());
+    NewFile file(path, kLengthsPoints);
+    const std::string text = to_text(count_lengths(*open_index(files.train)));
+    file.write(std::as_bytes(std::span(text)));
+    file.publish();
+  } catch (const EngineError&) {
+    // A cache that cannot be written, but holds the index: the run is as good as ever, and the next
+    // plan says that it had no lengths.
+  }
+}
+
 // Whether the files on disk are, by size and time, those that gave these hashes.
 bool gives(const recipe::Data& data, const std::string& folder, const Cache& cache,
            const ContentHashes& hashes) {
@@ -117,9 +159,10 @@ IndexFiles prepare_index(const recipe::Data& data, const std::string& folder) {
   const Sources sources = find_sources(data, folder);
   check_files(data, sources);
   fault::point("start.data.cache");
-  const Cache cache(cache_folder(data.cache, folder));
+  const Cache cache(cache_folder(data, folder));
   IndexFiles files = describe(cache, known_or_built(data, sources, cache));
   files.skipped_files = sources.skipped;
+  keep_lengths(data, folder, cache, files);
   return files;
 }
 
@@ -127,7 +170,7 @@ IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
                         const std::string& train_hash, const std::string& validation_hash) {
   check_supported(data);
   fault::point("start.data.reopen");
-  const Cache cache(cache_folder(data.cache, folder));
+  const Cache cache(cache_folder(data, folder));
   const ContentHashes recorded{train_hash, validation_hash};
   if (complete(cache, recorded)) {
     IndexFiles files = describe(cache, recorded);

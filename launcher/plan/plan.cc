@@ -86,6 +86,19 @@ Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranki
   return plan;
 }
 
+// What attention costs follows from how long the documents in a row are.
+std::string documents_text(const PlanInput& input) {
+  if (input.lengths.empty())
+    return "every row counted as one document" +
+           (input.no_lengths.empty() ? "" : ", since " + input.no_lengths);
+  std::string text;
+  for (const auto& shape : input.recipe.shapes)
+    text += fmt::format(
+        "{}{:.0f} % of '{}'", text.empty() ? "rows packed as when last indexed: " : ", ",
+        100 * row_fill(shape.sequence, input.lengths, input.recipe.data.packing), shape.name);
+  return text + " filled";
+}
+
 }  // namespace
 
 const recipe::Parallel& parallel_of(const recipe::Recipe& recipe, const recipe::Shape& shape) {
@@ -136,7 +149,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   out.plan.recipe_folder = input.recipe_folder;
   out.plan.cluster = input.cluster.name;
   out.figures = input.cluster.figures.source;
-  if (input.lengths.empty()) out.figures += "; every row counted as one document";
+  out.documents = documents_text(input);
   out.plan.peak_flops_per_rank = input.cluster.figures.matmul(dtype) * placement.threads;
   out.plan.ranks = places(input.cluster, placement);
   for (const auto& shape : recipe.shapes) {
@@ -146,7 +159,8 @@ Result<Planning> plan_recipe(const PlanInput& input) {
         parallel_of(recipe, shape),
         input.cluster,
         placement,
-        attention_load(shape.sequence, input.lengths, input.cluster.figures.attention.block_rows)};
+        packed_attention_load(shape.sequence, input.lengths, recipe.data.packing,
+                              input.cluster.figures.attention.block_rows)};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
     out.plan.shapes.push_back(std::move(plan));

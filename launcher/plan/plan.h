@@ -16,13 +16,15 @@ struct PlanInput {
   std::string recipe_hash;
   std::string build;
   cluster::Cluster cluster;
-  LengthHistogram lengths;  // empty: unknown, every row counted as one document
+  LengthHistogram lengths;  // of the training documents; empty: not known
+  std::string no_lengths;   // why they are not known, for people
 };
 
 // A plan with all that was considered.
 struct Planning {
   run::Plan plan;
-  std::string figures;            // where the times come from
+  std::string figures;    // where the times come from
+  std::string documents;  // what was taken of their lengths
   std::vector<Ranking> rankings;  // one a shape
   std::vector<std::string>
       notes;  // what the user should know: assumed figures, fewer ranks than cores

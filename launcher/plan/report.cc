@@ -122,7 +122,7 @@ std::string to_text(const Planning& planning, bool explain) {
   const run::Plan& plan = planning.plan;
   std::string text = fmt::format("plan of {} on {}: {} ranks\n", plan.recipe.name, plan.cluster,
                                  plan.ranks.size());
-  text += fmt::format("times: {}\n", planning.figures);
+  text += fmt::format("times: {}\ndocuments: {}\n", planning.figures, planning.documents);
   for (const auto& note : planning.notes) text += fmt::format("note: {}\n", note);
   for (std::size_t s = 0; s < plan.shapes.size(); ++s)
     text += shape_text(plan.shapes[s], planning.rankings[s], plan.ranks.size(), explain);
@@ -141,6 +141,7 @@ json to_json(const Planning& planning) {
           {"num_ranks", plan.ranks.size()},
           {"peak_flops_per_rank", plan.peak_flops_per_rank},
           {"figures", planning.figures},
+          {"documents", planning.documents},
           {"notes", planning.notes},
           {"shapes", std::move(shapes)}};
 }

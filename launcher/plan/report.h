@@ -13,7 +13,8 @@ namespace ptrain::plan {
 std::string to_text(const Planning& planning, bool explain);
 
 // A planning for programs (docs/plan-json.md); fields are only ever added while `version` stays 1:
-//   version, build, recipe, cluster, num_ranks, peak_flops_per_rank, figures, notes [text],
+//   version, build, recipe, cluster, num_ranks, peak_flops_per_rank, figures, documents,
+//   notes [text],
 //   shapes [{name, threads, program_hash, why,
 //            ranked [{layout, dp, shard, zero, micro_batch, num_micro_batches, recompute, prefetch,
 //                     step_s, low_s, high_s, tokens_per_s, mfu, bubble, exposed_s,

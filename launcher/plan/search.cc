@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <tuple>
 
 #include "core/program/compile.h"
@@ -21,10 +23,13 @@ constexpr auto kComputeLane = static_cast<std::size_t>(program::Lane::kCompute);
 // From here on a further micro-batch repeats the one before: longer programs are carried on in a
 // straight line instead of being simulated.
 constexpr std::int64_t kSimulatedMicroBatches = 4;
+// Memory repeats from the third micro-batch on, so a short program has the peak of a long one.
+constexpr std::int64_t kCountedMicroBatches = kSimulatedMicroBatches - 1;
 
-// CPU seconds of a step lay within 0.97 and 1.16 of the prediction (six layouts of two ranks: dp,
-// zero 1 and 3, short and long rows, recompute, two widths); another machine is given twice the
-// room. Assumed figures may be off by 2 either way.
+// The range of low_s and high_s; docs/plan-json.md explains it to users. CPU seconds of a step lay
+// within 0.97 and 1.16 of the prediction (six layouts of two ranks: dp, zero 1 and 3, short and
+// long rows, recompute, two widths); another machine is given twice the room. Assumed figures may
+// be off by 2 either way.
 constexpr double kLowMeasured = 0.8, kHighMeasured = 1.3;
 constexpr double kLowAssumed = 0.5, kHighAssumed = 2.0;
 
@@ -33,36 +38,62 @@ struct Measured {
   std::array<double, kNumTerms> terms_s{};
 };
 
-struct World {
-  std::vector<mesh::BufferPlan> buffers;
-  program::Program program;  // of rank 0: the ranks of a layout over dp and shard make one class
+using Buffers = std::vector<mesh::BufferPlan>;
+
+// The program of rank 0 with so many micro-batches: the ranks of a layout over dp and shard make
+// one class.
+Result<program::Program> compile_with(const SearchInput& input, Layout layout,
+                                      std::int64_t num_micro_batches) {
+  layout.num_micro_batches = num_micro_batches;
+  return program::compile({input.architecture, layout, input.shape.name}, 0);
+}
+
+// Seconds of actions; of a pass over a layer once for all layers that are alike, since a deep model
+// repeats one block.
+class Costs {
+ public:
+  explicit Costs(const CostContext& context) : context_(context) {
+    for (const auto& layer : context.architecture.layers) alike_.push_back(first_alike(layer));
+  }
+
+  double operator()(const Action& action) {
+    if (action.layer_first < 0 || action.layer_first != action.layer_last)
+      return action_seconds(action, context_);
+    const int layer = alike_[static_cast<std::size_t>(action.layer_first)];
+    const auto [known, is_new] = known_.try_emplace({action.kind, layer}, 0.0);
+    if (is_new) known->second = action_seconds(action, context_);
+    return known->second;
+  }
+
+ private:
+  // The first layer that costs the same.
+  int first_alike(const model::LayerSpec& layer) {
+    const auto same = [&](int other) {
+      const auto& first = context_.architecture.layers[static_cast<std::size_t>(other)];
+      return first.kind == layer.kind && first.stash == layer.stash &&
+             first.segments == layer.segments;
+    };
+    const auto found = std::ranges::find_if(distinct_, same);
+    if (found != distinct_.end()) return *found;
+    return distinct_.emplace_back(static_cast<int>(alike_.size()));
+  }
+
+  const CostContext& context_;
+  std::vector<int> distinct_, alike_;
+  std::map<std::pair<program::Kind, int>, double> known_;
 };
 
-Result<World> compile_one(const SearchInput& input, const Layout& layout) {
-  World world;
-  world.buffers = mesh::plan_buffers(input.architecture, layout.shard);
-  PTRAIN_TRY(world.program, program::compile({input.architecture, layout, input.shape.name}, 0));
-  return world;
-}
-
-CostContext cost_context(const SearchInput& input, const Layout& layout, const World& world) {
-  return {input.architecture, layout,          world.buffers,        input.cluster.figures,
-          input.cluster.link, input.placement, input.shape.sequence, input.attention};
-}
-
-Result<Measured> time_of(const SearchInput& input, const Layout& layout) {
-  PTRAIN_TRY(const World world, compile_one(input, layout));
-  const CostContext context = cost_context(input, layout, world);
+Result<Measured> time_of(const SearchInput& input, Costs& costs, const program::Program& program) {
   SimulateOptions options;
   options.serial = !input.placement.overlaps;
-  options.seconds = [&](const Action& action, int) { return action_seconds(action, context); };
-  PTRAIN_TRY(const Timeline timeline, simulate(std::span(&world.program, 1), options));
+  options.seconds = [&](const Action& action, int) { return costs(action); };
+  PTRAIN_TRY(const Timeline timeline, simulate(std::span(&program, 1), options));
   const RankTimeline& rank = timeline.ranks.front();
   Measured out;
   out.step_s = timeline.step_s;
   out.busy_s = rank.busy_s[kComputeLane];
   for (const double exposed : rank.exposed_s) out.exposed_s += exposed;
-  for (const Action& action : world.program.actions) {
+  for (const Action& action : program.actions) {
     const Interval& interval = rank.actions[static_cast<std::size_t>(action.id)];
     out.terms_s[static_cast<std::size_t>(term_of(action.kind))] +=
         interval.end_s - interval.start_s;
@@ -73,37 +104,49 @@ Result<Measured> time_of(const SearchInput& input, const Layout& layout) {
 // a + more * (a - b)
 double carry_on(double a, double b, double more) { return a + more * (a - b); }
 
-Result<Measured> time_of_all(const SearchInput& input, Layout layout) {
-  if (layout.num_micro_batches <= kSimulatedMicroBatches) return time_of(input, layout);
-  const auto more = static_cast<double>(layout.num_micro_batches - kSimulatedMicroBatches);
-  layout.num_micro_batches = kSimulatedMicroBatches - 1;
-  PTRAIN_TRY(const Measured before, time_of(input, layout));
-  layout.num_micro_batches = kSimulatedMicroBatches;
-  PTRAIN_TRY(Measured out, time_of(input, layout));
-  out.step_s = carry_on(out.step_s, before.step_s, more);
-  out.busy_s = carry_on(out.busy_s, before.busy_s, more);
-  out.exposed_s = carry_on(out.exposed_s, before.exposed_s, more);
+Measured carry_on(const Measured& a, const Measured& b, double more) {
+  Measured out;
+  out.step_s = carry_on(a.step_s, b.step_s, more);
+  out.busy_s = carry_on(a.busy_s, b.busy_s, more);
+  out.exposed_s = carry_on(a.exposed_s, b.exposed_s, more);
   for (std::size_t t = 0; t < out.terms_s.size(); ++t)
-    out.terms_s[t] = carry_on(out.terms_s[t], before.terms_s[t], more);
+    out.terms_s[t] = carry_on(a.terms_s[t], b.terms_s[t], more);
   return out;
 }
 
-// Memory repeats from the third micro-batch on, so a short program has the peak of a long one.
-Result<program::BytesByClass> bytes_of(const SearchInput& input, Layout layout) {
-  layout.num_micro_batches = std::min<std::int64_t>(layout.num_micro_batches, 3);
-  PTRAIN_TRY(const World world, compile_one(input, layout));
-  const program::MemoryContext context{input.architecture, layout, world.buffers,
-                                       input.shape.sequence};
-  program::BytesByClass bytes = program::peak_bytes(world.program, context);
+// `shorter`: the layout's program with at most kCountedMicroBatches.
+Result<Measured> time_of_all(const SearchInput& input, const Layout& layout, const Buffers& buffers,
+                             const program::Program& shorter) {
+  const CostContext context{input.architecture,
+                            layout,
+                            buffers,
+                            input.cluster.figures,
+                            input.cluster.link,
+                            input.placement,
+                            input.shape.sequence,
+                            input.attention};
+  Costs costs(context);
+  if (layout.num_micro_batches <= kCountedMicroBatches) return time_of(input, costs, shorter);
+  PTRAIN_TRY(const auto program, compile_with(input, layout, kSimulatedMicroBatches));
+  PTRAIN_TRY(Measured out, time_of(input, costs, program));
+  if (layout.num_micro_batches == kSimulatedMicroBatches) return out;
+  PTRAIN_TRY(const Measured before, time_of(input, costs, shorter));
+  return carry_on(out, before,
+                  static_cast<double>(layout.num_micro_batches - kSimulatedMicroBatches));
+}
+
+program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout,
+                               const Buffers& buffers, const program::Program& shorter) {
+  const program::MemoryContext context{input.architecture, layout, buffers, input.shape.sequence};
+  program::BytesByClass bytes = program::peak_bytes(shorter, context);
   add_estimates(bytes, context);
   return bytes;
 }
 
 // What a rank holds from start to end: a bound that needs no program.
-std::int64_t least_bytes(const SearchInput& input, const Layout& layout) {
-  const auto buffers = mesh::plan_buffers(input.architecture, layout.shard);
-  return total_bytes(
-      program::persistent_bytes({input.architecture, layout, buffers, input.shape.sequence}));
+std::int64_t least_bytes(const SearchInput& input, const Layout& layout, const Buffers& buffers) {
+  return total_bytes(program::persistent_bytes(
+      {input.architecture, layout, buffers, input.shape.sequence}));
 }
 
 run::Prediction predict(const SearchInput& input, const Measured& time) {
@@ -120,13 +163,6 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
   out.bubble = 1 - time.busy_s / time.step_s;
   out.exposed_s = time.exposed_s;
   return out;
-}
-
-Status add_time(const SearchInput& input, Candidate& candidate) {
-  PTRAIN_TRY(const Measured time, time_of_all(input, candidate.layout));
-  candidate.terms_s = time.terms_s;
-  candidate.predicted = predict(input, time);
-  return {};
 }
 
 // Smaller is plainer.
@@ -175,11 +211,29 @@ std::int64_t rank_memory(const SearchInput& input) {
   return smallest / input.placement.ranks_per_node;
 }
 
+namespace {
+
+// Fills in the candidate's bytes, and its times where it has room.
+Status weigh(const SearchInput& input, const Buffers& buffers, std::int64_t memory,
+             Candidate& candidate) {
+  const Layout& layout = candidate.layout;
+  PTRAIN_TRY(const auto shorter,
+             compile_with(input, layout, std::min(layout.num_micro_batches, kCountedMicroBatches)));
+  candidate.bytes = bytes_of(input, layout, buffers, shorter);
+  if (total_bytes(candidate.bytes) > memory) return {};
+  PTRAIN_TRY(const Measured time, time_of_all(input, layout, buffers, shorter));
+  candidate.terms_s = time.terms_s;
+  candidate.predicted = predict(input, time);
+  return {};
+}
+
+}  // namespace
+
 Result<Candidate> evaluate(const SearchInput& input, const Layout& layout) {
   Candidate candidate;
   candidate.layout = layout;
-  PTRAIN_TRY(candidate.bytes, bytes_of(input, layout));
-  PTRAIN_CHECK(add_time(input, candidate));
+  PTRAIN_CHECK(weigh(input, mesh::plan_buffers(input.architecture, layout.shard),
+                     std::numeric_limits<std::int64_t>::max(), candidate));
   return candidate;
 }
 
@@ -189,20 +243,21 @@ Result<Ranking> search(const SearchInput& input) {
       enumerate({input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory()});
   Ranking ranking{input.shape.name, {}, std::move(all.rejected)};
   const std::int64_t memory = rank_memory(input);
+  std::map<int, Buffers> buffers;  // by shard
   for (const Layout& layout : all.legal) {
+    Buffers& of_shard = buffers[layout.shard];
+    if (of_shard.empty()) of_shard = mesh::plan_buffers(input.architecture, layout.shard);
     Candidate candidate;
     candidate.layout = layout;
-    std::int64_t bytes = least_bytes(input, layout);
+    std::int64_t bytes = least_bytes(input, layout, of_shard);
     if (bytes <= memory) {
-      PTRAIN_TRY(candidate.bytes, bytes_of(input, layout));
+      PTRAIN_CHECK(weigh(input, of_shard, memory, candidate));
       bytes = total_bytes(candidate.bytes);
     }
-    if (bytes > memory) {
+    if (bytes > memory)
       ranking.rejected.push_back(too_large(layout, bytes, memory));
-      continue;
-    }
-    PTRAIN_CHECK(add_time(input, candidate));
-    ranking.ranked.push_back(std::move(candidate));
+    else
+      ranking.ranked.push_back(std::move(candidate));
   }
   rank_all(ranking.ranked, memory);
   return ranking;

@@ -12,8 +12,10 @@
 #include <fstream>
 #include <set>
 
+#include "core/data/lengths.h"
 #include "engine/base/engine_error.h"
 #include "engine/data/cache.h"
+#include "engine/data/file.h"
 #include "engine/data/index.h"
 
 namespace ptrain::data {
@@ -273,16 +275,43 @@ TEST_F(PrepareIndex, ARunKeepsTheIndexOfItsCheckpoint) {
   EXPECT_EQ(texts(reopen().train), Texts{"one"});  // built again from the same content
 }
 
+// What the planner reads: inputs, so a byte document of n bytes counts n.
+TEST_F(PrepareIndex, LeavesTheLengthsOfItsDocuments) {
+  write("a", "abc");
+  write("b", "xyz");
+  write("c", std::string(40, 'c'));
+  const IndexFiles files = prepare();
+  const std::string path = (root_ / "cache" / lengths_name(data_, root_.string())).string();
+  const auto kept = [&] {
+    const auto bytes = read_whole(path);
+    return *lengths_from_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  const std::vector<LengthCount> expected{{3, 2}, {40, 1}};
+  EXPECT_EQ(kept(), (DocumentLengths{files.train_hash, {expected}}));
+  std::ofstream(path) << "damaged";
+  prepare();
+  EXPECT_EQ(kept().sources.front(), expected);
+  write("d", "defgh");
+  EXPECT_EQ(prepare().train_hash, kept().content_hash);
+  EXPECT_EQ(kept().sources.front().size(), 3u);
+}
+
+recipe::Data in(const std::string& cache) {
+  recipe::Data data;
+  data.cache = cache;
+  return data;
+}
+
 TEST(CacheFolder, ConfiguredThenXdgThenHome) {
-  EXPECT_EQ(cache_folder("c", "/r"), "/r/c");
-  EXPECT_EQ(cache_folder("/c", "/r"), "/c");
+  EXPECT_EQ(cache_folder(in("c"), "/r"), "/r/c");
+  EXPECT_EQ(cache_folder(in("/c"), "/r"), "/c");
   ::setenv("XDG_CACHE_HOME", "/x", 1);
-  EXPECT_EQ(cache_folder("", "/r"), "/x/ptrain/index");
+  EXPECT_EQ(cache_folder(in(""), "/r"), "/x/ptrain/index");
   ::setenv("XDG_CACHE_HOME", "relative", 1);
   ::setenv("HOME", "/h", 1);
-  EXPECT_EQ(cache_folder("", "/r"), "/h/.cache/ptrain/index");
+  EXPECT_EQ(cache_folder(in(""), "/r"), "/h/.cache/ptrain/index");
   ::unsetenv("HOME");
-  EXPECT_THROW(cache_folder("", "/r"), EngineError);
+  EXPECT_THROW(cache_folder(in(""), "/r"), EngineError);
 }
 
 }  // namespace

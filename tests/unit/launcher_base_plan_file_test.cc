@@ -6,6 +6,7 @@
 
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "tests/support/example_plan.h"
 
 namespace ptrain {
 namespace {
@@ -24,21 +25,7 @@ class PlanFile : public testing::Test {
 };
 
 TEST_F(PlanFile, ComesBack) {
-  run::Plan plan;
-  plan.build = "0.1-ab";
-  plan.recipe.name = "tiny";
-  plan.recipe.model.hidden_size = 64;
-  plan.recipe.model.intermediate_size = 128;
-  plan.recipe.model.num_hidden_layers = 2;
-  plan.recipe.model.num_attention_heads = 4;
-  recipe::Shape wanted;
-  wanted.name = "short";
-  wanted.sequence = 32;
-  wanted.global_batch_tokens = 64;
-  wanted.steps = 10;
-  plan.recipe.shapes = {wanted};
-  plan.ranks = {{0, "a", 0, -1}};
-  plan.shapes.emplace_back().name = "short";
+  const run::Plan plan = support::example_plan();
   const std::string path = folder_ + "/plan.json";
   ASSERT_TRUE(write_plan(path, plan));
   EXPECT_EQ(read_plan(path), plan);

@@ -117,18 +117,6 @@ TEST_F(CostTest, OptimizerByHand) {
   EXPECT_NEAR(compute_seconds(action(Kind::kOptimizer), context()), 1e-5 + 1.3 * 50 / 1e6, 1e-12);
 }
 
-// Pieces of 100 and 30 tokens in blocks of 64: 64 x 64 + 36 x 100 pairs in two blocks, 30 x 30 in
-// one; 130 tokens.
-TEST(AttentionLoad, CountsBlocksByHand) {
-  const auto whole = attention_load(100, {}, 64);
-  EXPECT_DOUBLE_EQ(whole.blocks, 2 / 100.0);
-  EXPECT_DOUBLE_EQ(whole.pairs, (64 * 64 + 36 * 100) / 100.0);
-  const auto cut = attention_load(100, {{130, 7}}, 64);
-  EXPECT_DOUBLE_EQ(cut.blocks, 3 / 130.0);
-  EXPECT_DOUBLE_EQ(cut.pairs, (64 * 64 + 36 * 100 + 30 * 30) / 130.0);
-  EXPECT_EQ(attention_load(128, {{128, 3}}, 64), attention_load(128, {}, 64));
-}
-
 // 400 bytes over 2 ranks: 200 received from one peer.
 TEST_F(CostTest, CollectivesByHand) {
   EXPECT_NEAR(network_seconds(action(Kind::kUnshard), context()), 1e-3 + 200 / 1e6, 1e-12);

@@ -72,9 +72,7 @@ void add_data(std::vector<Field>& all) {
            .description = "How documents fill rows: the first two keep the order in which they "
                           "come, the third takes the longest first and wastes least."},
           in_packing, &Packing::strategy,
-          {{"next_fit", packing::Strategy::kNextFit},
-           {"first_fit", packing::Strategy::kFirstFit},
-           {"best_fit_decreasing", packing::Strategy::kBestFitDecreasing}}),
+          {packing::kStrategies.begin(), packing::kStrategies.end()}),
       row({.path = "data.packing.window",
            .unit = "documents",
            .range = {1, 1 << 24},

@@ -72,12 +72,14 @@ double kept_seconds(const CostContext& context, const LayerSpec& layer, double b
   return tokens_of(context) * kept_bytes_per_token(layer) / bytes_per_s;
 }
 
-// Elements that this layout leaves on one rank: of one group, or of all (-1).
-double local_elements(const CostContext& context, int group) {
+// Elements that this layout leaves on one rank.
+double local_elements(const mesh::BufferPlan& buffer) {
+  return static_cast<double>(buffer.total()) / std::max(1, buffer.num_ranks());
+}
+
+double local_elements(const CostContext& context) {
   double elements = 0;
-  for (const auto& buffer : context.buffers)
-    if (group < 0 || buffer.group == group)
-      elements += static_cast<double>(buffer.total()) / std::max(1, buffer.num_ranks());
+  for (const auto& buffer : context.buffers) elements += local_elements(buffer);
   return elements;
 }
 
@@ -137,11 +139,11 @@ double compute_seconds(const Action& action, const CostContext& context) {
       break;
     case Kind::kGradNorm:
       seconds =
-          local_elements(context, -1) * element_bytes(context) / context.figures.memory_bytes_per_s;
+          local_elements(context) * element_bytes(context) / context.figures.memory_bytes_per_s;
       break;
     case Kind::kOptimizer:
-      seconds = local_elements(context, action.group) * dtype_factor(context) /
-                context.figures.adamw_parameters_per_s;
+      seconds = local_elements(context.buffers[static_cast<std::size_t>(action.group)]) *
+                dtype_factor(context) / context.figures.adamw_parameters_per_s;
       break;
     default:
       return 0;

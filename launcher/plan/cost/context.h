@@ -2,31 +2,14 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "core/mesh/buffer_plan.h"
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 #include "launcher/cluster/cluster.h"
+#include "launcher/plan/cost/attention_load.h"
 
 namespace ptrain::plan {
-
-// Documents by length: (tokens, how many).
-using LengthHistogram = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-// What one attention head does, mean over tokens. It takes the queries of a document block by block
-// and multiplies them with all keys up to the block's last query.
-struct AttentionLoad {
-  double blocks = 0;
-  double pairs = 0;
-  bool operator==(const AttentionLoad&) const = default;
-};
-
-// Documents are cut into pieces of at most `sequence` tokens. No lengths: every row is one
-// document.
-AttentionLoad attention_load(std::int64_t sequence, const LengthHistogram& lengths,
-                             std::int64_t block_rows);
 
 // How the ranks of a run lie on the machine: rank r runs on node r / ranks_per_node.
 struct Placement {

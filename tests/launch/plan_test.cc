@@ -1,0 +1,147 @@
+// `ptrain plan` as a user gives it: its forms agree with each other, and say where figures and
+// lengths come from.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "core/data/lengths.h"
+#include "core/program/action.h"
+#include "tests/launch/run_fixture.h"
+
+namespace ptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PlanCommand : public RunFixture {
+ protected:
+  PlanCommand() : RunFixture(PTRAIN_TEST_BINARY) {}
+
+  // What it prints as data; what it says to people is in said_.
+  std::string plan(const std::string& arguments, int code = 0) {
+    const std::string talk = folder_ + "/talk";
+    const auto ended = base::run_to_end(
+        {{"/bin/sh", "-c",
+          binary_ + " plan " + folder_ + "/recipe.yaml " + arguments + " 2>" + talk},
+         environment_});
+    EXPECT_TRUE(ended);
+    said_ = read(talk);
+    EXPECT_EQ(ended->status.code, code) << said_;
+    return ended->output;
+  }
+  nlohmann::json plan_json(const std::string& arguments = "") {
+    return nlohmann::json::parse(plan("--json " + arguments));
+  }
+
+  std::string said_;
+};
+
+// Two ranks, 4 rows of the short shape and 2 of the long. Short: of two rows a rank micro-batches
+// of 1 or 2, each computed again or not: 4 layouts of dp 2, 12 of shard 2 with its three zeros; tp,
+// cp and pp of 2 are not available. Long: 2, 6 and 3.
+TEST_F(PlanCommand, ListsEveryLayoutOnce) {
+  const auto planned = plan_json("parallel=auto");
+  EXPECT_EQ(planned["version"], 1);
+  EXPECT_EQ(planned["recipe"], "launched");
+  EXPECT_EQ(planned["cluster"], "test");
+  EXPECT_EQ(planned["num_ranks"], 2);
+  const std::string text = plan("--explain parallel=auto");
+  const std::regex out("  out: (\\d+) x [^\n]*"), row("  \\d+ +[^\n]*ms[^\n]*");
+  std::size_t in_text = 0, in_json = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) ++in_text;
+  for (std::sregex_iterator it(text.begin(), text.end(), out), end; it != end; ++it)
+    in_text += std::stoul((*it)[1]);
+  const std::size_t expected[] = {4 + 12 + 3, 2 + 6 + 3};
+  ASSERT_EQ(planned["shapes"].size(), 2u);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const auto& shape = planned["shapes"][s];
+    std::size_t count = shape["ranked"].size();
+    for (const auto& one : shape["rejected"]) count += one["count"].get<std::size_t>();
+    EXPECT_EQ(count, expected[s]) << shape["name"];
+    in_json += count;
+  }
+  EXPECT_EQ(in_text, in_json) << text;
+}
+
+// What --json says of a rank's program is what --program prints, and that is read back whole.
+TEST_F(PlanCommand, PrintsProgramsThatAreReadBack) {
+  const auto planned = plan_json();
+  const std::string text = plan("--program 1");
+  const std::size_t second = text.find("\nprogram ") + 1;
+  ASSERT_NE(second, 0u);
+  const std::string texts[] = {text.substr(0, second), text.substr(second)};
+  for (std::size_t s = 0; s < 2; ++s) {
+    const auto program = program::program_from_text(texts[s]);
+    ASSERT_TRUE(program) << program.error().message;
+    EXPECT_EQ(program->rank, 1);
+    EXPECT_EQ(program->shape, planned["shapes"][s]["name"]);
+    EXPECT_EQ(program::to_text(*program), texts[s]);
+    EXPECT_EQ(program::class_hash(*program), planned["shapes"][s]["program_hash"]);
+  }
+  EXPECT_EQ(plan("--program 2", 2), "");
+  EXPECT_NE(said_.find("the plan has 2 ranks"), std::string::npos) << said_;
+}
+
+TEST_F(PlanCommand, TheClusterOfTheCommandGoesFirst) {
+  write("other.yaml", "name: other\nnodes: [{name: far, cores: 8, memory_gib: 64}]\n");
+  const auto planned = plan_json("--cluster " + folder_ + "/other.yaml");
+  EXPECT_EQ(planned["cluster"], "other");
+  EXPECT_NE(planned["figures"].get<std::string>().find("assumed"), std::string::npos);
+  EXPECT_NE(said_.find("assumed figures"), std::string::npos) << said_;
+  EXPECT_EQ(plan("--cluster " + folder_ + "/none.yaml", 2), "");
+  EXPECT_NE(said_.find("none.yaml"), std::string::npos) << said_;
+  EXPECT_EQ(plan("--probe", 2), "");
+  EXPECT_NE(said_.find("a cluster file is given"), std::string::npos) << said_;
+}
+
+// Without a cluster file this machine is probed. A probe that fails costs the figures, not the
+// plan, and leaves nothing that looks like one.
+TEST_F(PlanCommand, AProbeThatFailsIsSaid) {
+  write("mpirun",
+        "#!/bin/sh\n"
+        "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
+        "echo no such fabric; echo more; exit 1\n");
+  fs::permissions(folder_ + "/mpirun", fs::perms::owner_all);
+  environment_.emplace_back("PATH", folder_ + ":/usr/bin:/bin");
+  const auto planned = plan_json("cluster.file=\\'\\'");
+  EXPECT_NE(said_.find("the probe of this machine failed: no such fabric\n"), std::string::npos)
+      << said_;
+  EXPECT_NE(planned["figures"].get<std::string>().find("assumed"), std::string::npos);
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/cache"))
+    EXPECT_FALSE(entry.is_regular_file()) << entry.path();
+}
+
+// Lengths that the engine has left change what attention costs; those that are damaged are named.
+TEST_F(PlanCommand, ReadsTheLengthsOfTheTexts) {
+  const auto without = plan_json();
+  EXPECT_EQ(without["documents"],
+            "every row counted as one document, since no token index of its texts has been made "
+            "(`ptrain data` makes it)");
+  const auto data =
+      base::run_to_end({{PTRAIN_SHIPPED_BINARY, "data", folder_ + "/recipe.yaml"}, environment_});
+  ASSERT_TRUE(data);
+  ASSERT_EQ(data->status.code, 0) << data->output;
+  EXPECT_EQ(plan_json()["documents"],
+            "rows packed as when last indexed: 100 % of 'short', 100 % of 'long' filled");
+  recipe::Data texts;
+  texts.train = {{"text.txt"}};
+  const std::string path =
+      folder_ + "/cache/ptrain/index/" + data::lengths_name(texts, fs::canonical(folder_));
+  ASSERT_TRUE(fs::exists(path));
+  // Eight tokens a document: of 64 in a block eight pairs a token are left.
+  std::ofstream(path) << data::to_text({"hash", {{{8, 1000}}}});
+  const auto with = plan_json();
+  const auto forward_s = [](const nlohmann::json& planned) {
+    return planned["shapes"][0]["ranked"][0]["terms_s"]["forward"].get<double>();
+  };
+  EXPECT_NE(forward_s(with), forward_s(without));
+  std::ofstream(path) << "[[[";
+  EXPECT_EQ(forward_s(plan_json()), forward_s(without));
+  EXPECT_NE(said_.find(path + " is not used: "), std::string::npos) << said_;
+}
+
+}  // namespace
+}  // namespace ptrain
