@@ -292,7 +292,8 @@ TEST_F(PrepareIndex, LeavesTheLengthsOfItsDocuments) {
   prepare();
   EXPECT_EQ(kept().sources.front(), expected);
   write("d", "defgh");
-  EXPECT_EQ(prepare().train_hash, kept().content_hash);
+  const std::string now = prepare().train_hash;
+  EXPECT_EQ(kept().content_hash, now);
   EXPECT_EQ(kept().sources.front().size(), 3u);
 }
 
