@@ -35,6 +35,21 @@ TEST(Metadata, OfFourRanks) {  // written by PyTorch 2.11: see make.py
   EXPECT_TRUE(metadata.values.contains("train.step"));
 }
 
+TEST(Metadata, WithoutHintsChunksAreFoundByTheirOffsets) {
+  std::string text = fixture("sharded_4");
+  const Metadata metadata = read(text).value();
+  const std::size_t hint = text.find("\x05index");
+  ASSERT_NE(hint, std::string::npos);
+  text[hint + 5] = 'y';
+  const Metadata again = read(text).value();
+  for (const auto& [key, entry] : metadata.tensors)
+    for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
+      const Location& location = again.tensors.at(key).chunks.at(i).location;
+      EXPECT_EQ(location.file, entry.chunks[i].location.file) << key;
+      EXPECT_EQ(location.offset, entry.chunks[i].location.offset) << key;
+    }
+}
+
 TEST(Metadata, WritesWhatItReads) {
   const Metadata metadata = read(fixture("plain_1")).value();
   const Metadata again = read_metadata(write_metadata(metadata)).value();

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""A checkpoint of one rank beside a raw write of the same bytes and beside stock PyTorch, interleaved.
+
+  tests/bench/checkpoint.py FOLDER [--mib 1024] [--rounds 5] [--bench build/dev/tests/bench/bench_checkpoint]
+
+FOLDER lies on the disk to measure. Loads come from the page cache. Read the ratios: each is that of its own round.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("folder", type=pathlib.Path)
+parser.add_argument("--mib", type=int, default=1024)
+parser.add_argument("--rounds", type=int, default=5)
+parser.add_argument("--bench", default=ROOT / "build/dev/tests/bench/bench_checkpoint")
+options = parser.parse_args()
+work = options.folder / "checkpoint-bench"
+stock = [ROOT / ".venv/bin/python", pathlib.Path(__file__).with_name("stock_checkpoint.py")]
+RUNS = {"raw": [options.bench, "raw"], "save": [options.bench, "save"], "load": [options.bench, "load"],
+        "stock save": [*stock, "save"], "stock load": [*stock, "load"]}
+
+
+def speed(command):
+    text = subprocess.run([str(part) for part in (*command, work, options.mib)], check=True, text=True,
+                          capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
+    return json.loads(text)["mib_s"]
+
+
+work.mkdir(parents=True)
+try:
+    rounds = [{name: speed(command) for name, command in RUNS.items()} for _ in range(options.rounds)]
+finally:
+    shutil.rmtree(work)
+for name in RUNS:
+    values = sorted(found[name] for found in rounds)
+    print(f"{name:10s}  {statistics.median(values):6.0f} MiB/s  ({values[0]:.0f}-{values[-1]:.0f})")
+for ours, other in (("save", "raw"), ("save", "stock save"), ("load", "stock load")):
+    values = sorted(found[ours] / found[other] for found in rounds)
+    print(f"{ours} / {other}: {statistics.median(values):.2f}  ({values[0]:.2f}-{values[-1]:.2f})")
