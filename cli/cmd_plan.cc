@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/planning.h"
+#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "launcher/plan/report.h"
 
@@ -21,9 +22,7 @@ Result<std::string> programs_text(const run::Plan& plan, int rank) {
     return fail(ExitCode::kUsage,
                 fmt::format("--program {}: the plan has {} ranks", rank, num_ranks),
                 fmt::format("give a rank from 0 to {}", num_ranks - 1));
-  const DType dtype =
-      plan.recipe.precision == recipe::Precision::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-  PTRAIN_TRY(const auto architecture, model::make_architecture(plan.recipe.model, dtype));
+  PTRAIN_TRY(const auto architecture, model::make_architecture(plan.recipe));
   std::string text;
   for (const run::ShapePlan& shape : plan.shapes) {
     PTRAIN_TRY(const auto program,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/model/names.h"
+#include "core/model/optimizer_state.h"
 
 namespace ptrain::dcp {
 
@@ -111,14 +112,25 @@ std::vector<std::string> state_prefixes(const Naming& naming) {
   return all;
 }
 
-// The moments that lie behind one prefix, and those that are not there.
-std::pair<std::size_t, std::vector<std::string>> count_moments(const Metadata& metadata,
-                                                               const Fit& fit,
-                                                               const std::string& prefix) {
+// Names of the optimizer state of each parameter.
+std::vector<std::vector<std::string>> state_names(const model::Architecture& architecture) {
+  std::vector<std::vector<std::string>> all;
+  for (const auto& parameter : architecture.parameters) {
+    auto& names = all.emplace_back();
+    for (auto& tensor : model::state_of(parameter, architecture.dtype))
+      names.push_back(std::move(tensor.name));
+  }
+  return all;
+}
+
+// The tensors of state that lie behind one prefix, and those that are not there.
+std::pair<std::size_t, std::vector<std::string>> count_state(
+    const Metadata& metadata, const Fit& fit, const std::string& prefix,
+    const std::vector<std::vector<std::string>>& names) {
   std::pair<std::size_t, std::vector<std::string>> result;
-  for (const std::string& name : fit.found)
-    for (const char* moment : {".exp_avg", ".exp_avg_sq"}) {
-      const std::string key = prefix + name + moment;
+  for (std::size_t i = 0; i < fit.found.size(); ++i)
+    for (const std::string& name : names[i]) {
+      const std::string key = fmt::format("{}{}.{}", prefix, fit.found[i], name);
       if (metadata.tensors.contains(key))
         ++result.first;
       else
@@ -128,10 +140,11 @@ std::pair<std::size_t, std::vector<std::string>> count_moments(const Metadata& m
 }
 
 // The prefix behind which the state of all parameters lies; empty: there is none at all.
-Result<std::string> find_state(const Metadata& metadata, const Fit& fit) {
+Result<std::string> find_state(const Metadata& metadata, const Fit& fit,
+                               const std::vector<std::vector<std::string>>& names) {
   std::string chosen;
   for (const std::string& prefix : state_prefixes(fit.naming)) {
-    const auto [found, missing] = count_moments(metadata, fit, prefix);
+    const auto [found, missing] = count_state(metadata, fit, prefix, names);
     if (found == 0) continue;
     if (!missing.empty())
       return fail(ExitCode::kUnusable,
@@ -149,18 +162,24 @@ Result<std::string> find_state(const Metadata& metadata, const Fit& fit) {
   return chosen;
 }
 
-std::vector<std::string> tensor_keys(const ParameterSource& source) {
-  if (source.state.empty()) return {source.key};
-  return {source.key, source.state + ".exp_avg", source.state + ".exp_avg_sq"};
+// The tensors of a parameter that are read, with the shapes that they must have.
+using Wanted = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+Wanted wanted_tensors(const ParameterSource& source, const model::ParameterSpec& parameter,
+                      DType dtype) {
+  Wanted wanted{{source.key, parameter.shape}};
+  if (source.state.empty()) return wanted;
+  for (const auto& tensor : model::state_of(parameter, dtype))
+    wanted.emplace_back(fmt::format("{}.{}", source.state, tensor.name), tensor.shape(parameter));
+  return wanted;
 }
 
 Status check_shapes(const Metadata& metadata, const model::Architecture& architecture,
                     const Import& import) {
   std::vector<std::string> wrong;
   for (std::size_t i = 0; i < import.parameters.size(); ++i)
-    for (const std::string& key : tensor_keys(import.parameters[i])) {
+    for (const auto& [key, wanted] : wanted_tensors(
+             import.parameters[i], architecture.parameters[i], architecture.dtype)) {
       const auto& stored = metadata.tensors.at(key).shape;
-      const auto& wanted = architecture.parameters[i].shape;
       if (stored != wanted)
         wrong.push_back(fmt::format("'{}' has the shape [{}] instead of [{}]", key,
                                     fmt::join(stored, ", "), fmt::join(wanted, ", ")));
@@ -170,10 +189,15 @@ Status check_shapes(const Metadata& metadata, const model::Architecture& archite
               "use the model section that the checkpoint was made with");
 }
 
-std::vector<std::string> unread_tensors(const Metadata& metadata, const Import& import) {
+std::vector<std::string> unread_tensors(const Metadata& metadata,
+                                        const model::Architecture& architecture,
+                                        const Import& import) {
   std::set<std::string> read;
-  for (const ParameterSource& source : import.parameters) {
-    for (std::string& key : tensor_keys(source)) read.insert(std::move(key));
+  for (std::size_t i = 0; i < import.parameters.size(); ++i) {
+    const ParameterSource& source = import.parameters[i];
+    for (auto& [key, shape] :
+         wanted_tensors(source, architecture.parameters[i], architecture.dtype))
+      read.insert(std::move(key));
     if (!source.state.empty()) read.insert(source.state + ".step");
   }
   std::vector<std::string> unread;
@@ -186,20 +210,22 @@ std::vector<std::string> unread_tensors(const Metadata& metadata, const Import& 
 
 Result<Import> find_parameters(const Metadata& metadata, const model::Architecture& architecture) {
   PTRAIN_TRY(const Fit fit, choose_naming(metadata, architecture));
-  PTRAIN_TRY(const std::string state, find_state(metadata, fit));
+  const auto names = state_names(architecture);
+  const bool keeps_none = std::ranges::all_of(names, [](const auto& list) { return list.empty(); });
+  PTRAIN_TRY(const std::string state, find_state(metadata, fit, names));
   Import import;
   import.naming = fit.naming.text();
-  import.has_moments = !state.empty();
+  import.has_moments = keeps_none || !state.empty();
   for (std::size_t i = 0; i < fit.found.size(); ++i) {
     ParameterSource source{fit.naming.prefix + fit.found[i], "", 0};
-    if (import.has_moments) source.state = state + fit.found[i];
+    if (!state.empty()) source.state = state + fit.found[i];
     if (fit.naming.torchtitan)
       source.head_rows =
           model::rotary_head_rows(architecture.parameters[i].name, architecture.config);
     import.parameters.push_back(std::move(source));
   }
   PTRAIN_CHECK(check_shapes(metadata, architecture, import));
-  import.unread = unread_tensors(metadata, import);
+  import.unread = unread_tensors(metadata, architecture, import);
   return import;
 }
 

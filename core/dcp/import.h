@@ -14,7 +14,7 @@ namespace ptrain::dcp {
 // Where a checkpoint keeps one parameter and its optimizer state.
 struct ParameterSource {
   std::string key;
-  std::string state;           // + ".exp_avg", ".exp_avg_sq", ".step"; empty: it is not there
+  std::string state;           // + "." and a name of state_of, or "step"; empty: it is not there
   std::int64_t head_rows = 0;  // > 0: rows of each head interleaved, see rotary_head_rows
   bool operator==(const ParameterSource&) const = default;
 };
@@ -22,7 +22,7 @@ struct ParameterSource {
 struct Import {
   std::string naming;                       // for people: "torchtitan names without a prefix"
   std::vector<ParameterSource> parameters;  // in the architecture's order
-  bool has_moments = false;                 // of all parameters, else of none
+  bool has_moments = false;                 // of all parameters that keep state, else of none
   std::vector<std::string> unread;          // tensors that no parameter needs
 };
 

@@ -29,8 +29,8 @@ struct ShardRun {
 // split; gathers and reduce-scatters work on it in place. All lengths in elements.
 struct BufferPlan {
   int group = 0;
-  std::vector<std::int64_t> shard_sizes;  // one a rank, padding included
-  std::vector<ParameterPlacement> placements;
+  std::vector<std::int64_t> shard_sizes;       // one a rank, padding included
+  std::vector<ParameterPlacement> placements;  // by offset
 
   int num_ranks() const { return static_cast<int>(shard_sizes.size()); }
   std::int64_t total() const;
@@ -40,9 +40,15 @@ struct BufferPlan {
   bool operator==(const BufferPlan&) const = default;
 };
 
-// Equal shards, the smallest that splits no block. Parameters keep their order; padding lies at the
-// end and between them, never between neighbours of one row size (query, key, value; gate, up).
+// Equal shards, mostly as small as they can be without splitting a block. Parameters may come in
+// any order, with padding at the end and between them; neighbours of one block size (query, key,
+// value; gate, up) stay together unless that costs a thousandth of the buffer.
 BufferPlan plan_buffer(std::span<const model::ParameterSpec> parameters, int group, int num_ranks);
+// One plan a group. Where a group has blocks that are whole matrices, its shards are as unequal as
+// these, and balanced over all groups together (owners.h).
 std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks);
+
+// The rank whose shards hold most elements.
+int fullest_rank(std::span<const BufferPlan> plans);
 
 }  // namespace ptrain::mesh

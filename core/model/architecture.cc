@@ -31,7 +31,7 @@ std::int64_t ParameterSpec::block_elements() const {
     case BlockKind::kRun:
       return kRunElements;
     case BlockKind::kRow:
-      return shape.empty() ? 1 : product(std::span(shape).subspan(1));
+      return shape.size() < 2 ? 1 : shape.back();
     case BlockKind::kMatrix:
       return num_elements();
   }

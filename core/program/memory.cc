@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/mesh/state_plan.h"
 #include "core/program/gradient_places.h"
 
 namespace ptrain::program {
@@ -37,13 +38,14 @@ std::string_view to_string(MemoryClass memory_class) {
   return "";
 }
 
-// Shards are equal, so the first stands for every rank's.
 BytesByClass persistent_bytes(const MemoryContext& context) {
   std::int64_t shards = 0;
   std::int64_t whole = 0;
+  std::int64_t state = 0;  // bytes
   for (const mesh::BufferPlan& buffer : context.buffers) {
-    shards += buffer.shard_sizes.front();
+    shards += buffer.shard_sizes[static_cast<std::size_t>(context.shard_rank)];
     whole += buffer.total();
+    state += mesh::plan_state(context.architecture, buffer.runs(context.shard_rank)).bytes;
   }
   const bool transient = gradients_are_transient(context.layout);
   std::int64_t gradients = transient ? shards : whole;
@@ -54,7 +56,7 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
   const std::int64_t element = size_of(context.architecture.dtype);
   BytesByClass bytes{};
   bytes[index(MemoryClass::kParameters)] = {shards * element};
-  bytes[index(MemoryClass::kOptimizer)] = {2 * shards * element};  // first and second moment
+  bytes[index(MemoryClass::kOptimizer)] = {state};
   bytes[index(MemoryClass::kGradients)] = {gradients * element};
   return bytes;
 }

@@ -39,10 +39,11 @@ struct MemoryContext {
   const mesh::Layout& layout;
   std::span<const mesh::BufferPlan> buffers;
   std::int64_t sequence = 0;  // tokens of a row
+  int shard_rank = 0;         // whose bytes: shards may differ
 };
 
-// Held from start to end of training: master parameters, moments, gradients that live across
-// micro-batches, and in a shared window the places of all gradients.
+// Held from start to end of training: master parameters, optimizer state, gradients that live
+// across micro-batches, and in a shared window the places of all gradients.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/recipe/data.h"
+#include "core/recipe/optimizer.h"
 
 namespace ptrain::recipe {
 
@@ -15,7 +16,6 @@ namespace ptrain::recipe {
 enum class Precision { kFloat32, kBFloat16, kFloat64 };
 enum class Recompute { kNone, kFull };
 enum class OnNonFinite { kStop, kSkip };
-enum class Decay { kCosine, kConstant };
 
 struct Model {
   std::string file;  // YAML under configs/models or beside the recipe; its fields are merged below
@@ -54,24 +54,6 @@ struct Shape {
   std::int64_t tokens = 0;  // what the recipe may give in place of steps; then steps follow
   std::optional<Parallel> parallel;  // in place of the general one
   bool operator==(const Shape&) const = default;
-};
-
-struct Optimizer {
-  std::string kind = "adamw";
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
-  double weight_decay = 0.1;  // not on parameters of one dim
-  double clip_norm = 1.0;     // 0: no clipping
-  bool operator==(const Optimizer&) const = default;
-};
-
-struct LearningRate {
-  double peak = 1e-3;
-  std::int64_t warmup_steps = 0;
-  Decay decay = Decay::kCosine;
-  double final_fraction = 0.1;  // of the peak, at the last step of the run
-  bool operator==(const LearningRate&) const = default;
 };
 
 struct Checkpoint {

@@ -34,6 +34,13 @@ double clip_coefficient(double clip_norm, double norm) {
   return clip_norm > 0 ? std::min(1.0, clip_norm / (norm + 1e-6)) : 1.0;
 }
 
+optim::Piece piece_of(const model::ParameterSpec& parameter, state::GroupBuffer& group,
+                      const mesh::ShardRun& run) {
+  optim::Piece piece{parameter, group.master(run), group.gradient(run), {}};
+  for (const auto& state : group.state_pieces(run)) piece.state.push_back(group.state(state));
+  return piece;
+}
+
 }  // namespace
 
 StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossSums& sums,
@@ -68,10 +75,9 @@ void apply_optimizer(const model::Architecture& architecture, const StepSettings
   if (result.finite) {
     optim::Step step{settings.learning_rate, settings.step, result.scale, true};
     for (const auto& run : group.runs()) {
-      step.decays = architecture.parameters[static_cast<std::size_t>(run.parameter)].decays ||
-                    planted(Bug::kDecayOnNorms);
-      optim::adamw(settings.adamw, step, group.master(run), group.gradient(run), group.exp_avg(run),
-                   group.exp_avg_sq(run));
+      const auto& parameter = architecture.parameters[static_cast<std::size_t>(run.parameter)];
+      step.decays = parameter.decays || planted(Bug::kDecayOnNorms);
+      optim::update(settings.optimizer, step, piece_of(parameter, group, run), group.arena());
     }
   }
   group.clear_gradients();

@@ -6,7 +6,7 @@
 #include "core/model/architecture.h"
 #include "engine/comm/communicator.h"
 #include "engine/layers/layer.h"
-#include "engine/optim/adamw.h"
+#include "engine/optim/update.h"
 #include "engine/state/group_buffer.h"
 
 namespace ptrain::execute {
@@ -15,7 +15,7 @@ struct StepSettings {
   double learning_rate = 0;
   std::int64_t step = 1;  // counts from 1
   double clip_norm = 0;   // 0: no clipping
-  optim::AdamWOptions adamw;
+  optim::Options optimizer;
 };
 
 // Global values, the same on every rank.
@@ -33,7 +33,7 @@ StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossS
                        double clip_norm, comm::Communicator* shard_group,
                        comm::Communicator& world);
 
-// OPTIMIZER: one update of the rank's shard of a group.
+// OPTIMIZER: one update of the rank's shard of a group. Some rules take scratch from the arena.
 void apply_optimizer(const model::Architecture& architecture, const StepSettings& settings,
                      const StepResult& result, state::GroupBuffer& group);
 

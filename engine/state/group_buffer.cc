@@ -37,13 +37,13 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
       place_(place),
       arena_(arena),
       dtype_(architecture.dtype),
-      runs_(plan.runs(place.shard_rank)) {
+      runs_(plan.runs(place.shard_rank)),
+      state_plan_(mesh::plan_state(architecture, runs_)) {
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
   const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
   if (place_.shared_parameters == nullptr) master_ = zeroed(arena, MemoryClass::kParameters, shard);
-  exp_avg_ = zeroed(arena, MemoryClass::kOptimizer, shard);
-  exp_avg_sq_ = zeroed(arena, MemoryClass::kOptimizer, shard);
+  state_ = zeroed(arena, MemoryClass::kOptimizer, state_plan_.bytes);
   if (place_.shard_gradients)
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
   else if (place_.shared_gradients == nullptr)
@@ -139,10 +139,16 @@ std::byte* GroupBuffer::master_start() const {
 }
 
 Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(master_start(), run); }
-Tensor GroupBuffer::exp_avg(const mesh::ShardRun& run) const { return piece(start(exp_avg_), run); }
-Tensor GroupBuffer::exp_avg_sq(const mesh::ShardRun& run) const {
-  return piece(start(exp_avg_sq_), run);
-}
 Tensor GroupBuffer::gradient(const mesh::ShardRun& run) { return piece(shard_gradients(), run); }
+
+const std::vector<mesh::StatePiece>& GroupBuffer::state_pieces(const mesh::ShardRun& run) const {
+  const auto found = std::find(runs_.begin(), runs_.end(), run);
+  PT_CHECK(found != runs_.end());
+  return state_plan_.pieces[static_cast<std::size_t>(found - runs_.begin())];
+}
+
+Tensor GroupBuffer::state(const mesh::StatePiece& piece) const {
+  return contiguous(start(state_) + piece.offset, piece.tensor.dtype, 1, piece.values);
+}
 
 }  // namespace ptrain::state

@@ -4,15 +4,16 @@
 #include <vector>
 
 #include "core/mesh/buffer_plan.h"
+#include "core/mesh/state_plan.h"
 #include "core/model/architecture.h"
 #include "engine/base/arena.h"
 #include "engine/base/tensor.h"
 
 namespace ptrain::state {
 
-// What one rank holds of one group: its shard of the master parameters, of the moments and of the
-// gradients, and for as long as a program wants them the whole parameters and the whole gradients.
-// All views are of the architecture's dtype. Not thread-safe.
+// What one rank holds of one group: its shard of the master parameters, of the gradients and of the
+// optimizer's state, and for as long as a program wants them the whole parameters and the whole
+// gradients. Views of parameters and gradients are of the architecture's dtype. Not thread-safe.
 class GroupBuffer {
  public:
   struct Place {
@@ -30,6 +31,7 @@ class GroupBuffer {
   const mesh::BufferPlan& plan() const { return plan_; }
   const std::vector<mesh::ShardRun>& runs() const { return runs_; }
   const std::vector<std::int64_t>& shard_offsets() const { return shard_offsets_; }
+  Arena& arena() const { return arena_; }
   bool is_sharded() const { return plan_.num_ranks() > 1; }
 
   // Parameters. open_whole takes the whole buffer with the own shard in its place and returns its
@@ -57,9 +59,10 @@ class GroupBuffer {
 
   // Views of one run of the shard, [1, n].
   Tensor master(const mesh::ShardRun& run) const;
-  Tensor exp_avg(const mesh::ShardRun& run) const;
-  Tensor exp_avg_sq(const mesh::ShardRun& run) const;
   Tensor gradient(const mesh::ShardRun& run);
+  // The run's optimizer state, in the order of model::state_of, and the views of it, [1, values].
+  const std::vector<mesh::StatePiece>& state_pieces(const mesh::ShardRun& run) const;
+  Tensor state(const mesh::StatePiece& piece) const;
 
  private:
   const mesh::ParameterPlacement& placement(int parameter) const;
@@ -80,7 +83,8 @@ class GroupBuffer {
   std::vector<mesh::ShardRun> runs_;
   std::vector<std::int64_t> shard_offsets_;
   Buffer master_;  // none where place_.shared_parameters
-  Buffer exp_avg_, exp_avg_sq_;
+  mesh::StatePlan state_plan_;
+  Buffer state_;
   Buffer whole_;  // gathered parameters
   Buffer whole_gradients_;
   Buffer shard_gradients_;  // only with place_.shard_gradients

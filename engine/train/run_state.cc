@@ -10,6 +10,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
+#include "engine/train/optimizer_settings.h"
 
 namespace ptrain::train {
 namespace {
@@ -23,16 +24,18 @@ dcp::ParameterSource own_keys(const model::ParameterSpec& parameter) {
   return {"model." + parameter.name, "optim.state." + parameter.name, 0};
 }
 
+// State that has a value for each block of elements does not know the rows of heads.
 void add_run(const model::ParameterSpec& parameter, const dcp::ParameterSource& keys,
              state::GroupBuffer& group, const mesh::ShardRun& run, Items& items) {
-  auto add = [&](const std::string& key, const Tensor& view) {
-    items.tensors.push_back(
-        {key, view.dtype, parameter.shape, run.begin, run.end, view.data, keys.head_rows});
-  };
-  add(keys.key, group.master(run));
+  const Tensor master = group.master(run);
+  items.tensors.push_back(
+      {keys.key, master.dtype, parameter.shape, run.begin, run.end, master.data, keys.head_rows});
   if (keys.state.empty()) return;
-  add(keys.state + ".exp_avg", group.exp_avg(run));
-  add(keys.state + ".exp_avg_sq", group.exp_avg_sq(run));
+  for (const mesh::StatePiece& piece : group.state_pieces(run))
+    items.tensors.push_back({keys.state + "." + piece.tensor.name, piece.tensor.dtype,
+                             piece.tensor.shape(parameter), piece.begin,
+                             piece.begin + piece.values, group.state(piece).data,
+                             piece.tensor.block == 1 ? keys.head_rows : 0});
 }
 
 // `keys_of(i)`: what the checkpoint calls parameter i.
@@ -53,37 +56,19 @@ void add_optimizer_steps(const RankState& state, float& step, Items& items) {
     for (const auto& run : group.runs()) {
       const auto& parameter =
           state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
-      if (run.begin == 0)
+      if (run.begin == 0 && model::counts_steps(parameter.rule))
         items.tensors.push_back(
             {own_keys(parameter).state + ".step", DType::kFloat32, {}, 0, 1, &step});
     }
 }
 
-// The settings of torch.optim.AdamW under its names, so that it can load them all.
-void add_group(const std::string& group, const recipe::Optimizer& optimizer, double learning_rate,
-               double weight_decay, Items& items) {
-  const std::vector<std::pair<const char*, nlohmann::json>> settings{
-      {"lr", learning_rate},
-      {"betas", {optimizer.beta1, optimizer.beta2}},
-      {"eps", optimizer.eps},
-      {"weight_decay", weight_decay},
-      {"amsgrad", false},
-      {"maximize", false},
-      {"foreach", nullptr},
-      {"capturable", false},
-      {"differentiable", false},
-      {"fused", nullptr},
-      {"decoupled_weight_decay", true}};
-  for (const auto& [name, value] : settings) items.values.push_back({group + "." + name, value});
-}
-
 void add_values(const RankState& state, const Progress& progress, double learning_rate,
                 Items& items) {
   const recipe::Recipe& recipe = state.plan.recipe;
-  const auto& optimizer = recipe.optimizer;
   for (const auto& parameter : state.architecture.parameters)
-    add_group("optim.param_groups." + parameter.name, optimizer, learning_rate,
-              parameter.decays ? optimizer.weight_decay : 0.0, items);
+    for (const auto& [name, value] :
+         optimizer_settings(parameter, recipe.optimizer, learning_rate))
+      items.values.push_back({"optim.param_groups." + parameter.name + "." + name, value});
   items.values.push_back({"train.step", progress.step});
   items.values.push_back({"train.tokens", progress.tokens_total});
   items.values.push_back(

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/model/optimizer.h"
 #include "core/program/compile.h"
-#include "core/recipe/precision.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -17,8 +17,7 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
     : plan_(plan),
       shape_(shape),
       world_(world),
-      architecture_(value_or_throw(model::make_architecture(
-          plan.recipe.model, value_or_throw(recipe::dtype_of(plan.recipe.precision))))) {
+      architecture_(value_or_throw(model::make_architecture(plan.recipe))) {
   fault::point("start.shape.compile");
   program::CompileInput input{architecture_, layout(), this->shape().name,
                               program::Purpose::kTrain};

@@ -54,12 +54,11 @@ class Trainer {
 
  private:
   execute::StepSettings settings_of(std::int64_t step) const {
-    const auto& optimizer = recipe_.optimizer;
     execute::StepSettings settings;
     settings.step = planted(Bug::kAdamStepRestarts) ? step - attempt_.first_step : step;
     settings.learning_rate = attempt_.learning_rate_of(step);
-    settings.clip_norm = optimizer.clip_norm;
-    settings.adamw = {optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.weight_decay};
+    settings.clip_norm = recipe_.optimizer.clip_norm;
+    settings.optimizer = optim::options_of(recipe_.optimizer);
     return settings;
   }
 

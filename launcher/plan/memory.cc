@@ -44,12 +44,25 @@ std::int64_t temporary_elements(const program::MemoryContext& context) {
   return std::max({forward, backward, head});
 }
 
+// What the largest matrix that Muon orthogonalises takes.
+std::int64_t optimizer_elements(const model::Architecture& architecture) {
+  std::int64_t most = 0;
+  for (const auto& parameter : architecture.parameters) {
+    if (parameter.rule != model::UpdateRule::kMuon) continue;
+    const std::int64_t rows = std::min(parameter.shape[0], parameter.shape[1]);
+    most = std::max(most, 2 * (parameter.num_elements() + rows * rows));
+  }
+  return most;
+}
+
 }  // namespace
 
 void add_estimates(program::BytesByClass& bytes, const program::MemoryContext& context) {
   using program::MemoryClass;
+  const std::int64_t elements =
+      std::max(temporary_elements(context), optimizer_elements(context.architecture));
   bytes[static_cast<std::size_t>(MemoryClass::kTemporary)] +=
-      Bytes{temporary_elements(context) * size_of(context.architecture.dtype)};
+      Bytes{elements * size_of(context.architecture.dtype)};
   bytes[static_cast<std::size_t>(MemoryClass::kRuntime)] += Bytes{kRuntimeBytes};
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/program/compile.h"
 #include "core/program/validate.h"
+#include "core/model/optimizer.h"
 #include "core/recipe/precision.h"
 #include "launcher/plan/explain.h"
 
@@ -138,7 +139,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   const recipe::Recipe& recipe = input.recipe;
   for (const auto& shape : recipe.shapes) PTRAIN_CHECK(check_shape(shape));
   PTRAIN_TRY(const DType dtype, recipe::dtype_of(recipe.precision));
-  PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe.model, dtype));
+  PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe));
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
   if (input.cluster.figures.assumed)
     out.notes.push_back("times come from assumed figures, not from this machine");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/dcp/import.h"
+#include "core/model/optimizer.h"
 #include "core/recipe/json.h"
 
 namespace ptrain::resume {
@@ -94,7 +95,7 @@ Result<Continuation> continue_from(const StoredCheckpoint& checkpoint,
   PTRAIN_TRY(const nlohmann::json before, recipe_of(checkpoint));
   if (!before.is_null()) result.differences = differences(before, recipe::to_json(recipe));
   PTRAIN_CHECK(permit(result.differences, true));  // another model would only miss its tensors
-  PTRAIN_TRY(const auto architecture, model::make_architecture(recipe.model, DType::kFloat32));
+  PTRAIN_TRY(const auto architecture, model::make_architecture(recipe));
   auto import = dcp::find_parameters(checkpoint.metadata(), architecture);
   if (!import) {
     import.error().message = checkpoint.folder() + ": " + import.error().message;

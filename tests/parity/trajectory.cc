@@ -3,6 +3,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
 #include "engine/execute/executor.h"
@@ -16,7 +17,9 @@ using Values = std::map<std::string, std::vector<double>>;
 
 model::Architecture architecture_of(const Experiment& experiment) {
   auto architecture = value_or_throw(model::make_architecture(experiment.model, experiment.dtype));
-  for (auto& parameter : architecture.parameters) parameter.block = experiment.block;
+  model::use_optimizer(architecture, experiment.optimizer);
+  if (experiment.block != model::BlockKind::kElement)
+    for (auto& parameter : architecture.parameters) parameter.block = experiment.block;
   return architecture;
 }
 
@@ -59,6 +62,7 @@ class RankRun {
     settings.learning_rate = experiment_.learning_rate;
     settings.step = index + 1;
     settings.clip_norm = experiment_.clip_norm;
+    settings.optimizer = optim::options_of(experiment_.optimizer);
     return executor_->train(program_, batches, settings);
   }
 
@@ -88,8 +92,9 @@ class RankRun {
 
   program::BytesByClass predicted() const {
     const auto buffers = mesh::plan_buffers(architecture_, experiment_.layout.shard);
-    return program::peak_bytes(program_,
-                               {architecture_, experiment_.layout, buffers, experiment_.sequence});
+    const int shard_rank = mesh::coordinates_of(experiment_.layout, world_.rank()).shard;
+    return program::peak_bytes(
+        program_, {architecture_, experiment_.layout, buffers, experiment_.sequence, shard_rank});
   }
 
   void close() {

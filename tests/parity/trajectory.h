@@ -20,8 +20,9 @@ struct Experiment {
   int num_steps = 3;
   double learning_rate = 1e-2;
   double clip_norm = 1.0;
-  // Applied to every parameter's block, so that shards of whole rows and matrices run too.
+  // Given to every parameter where it is not kElement, so that shards of whole rows run too.
   model::BlockKind block = model::BlockKind::kElement;
+  recipe::Optimizer optimizer;
   std::uint64_t seed = 7;
   RowKind rows = RowKind::kPacked;
 };

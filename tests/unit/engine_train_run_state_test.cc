@@ -23,7 +23,7 @@ model::Architecture fixture_model() {
   config.num_key_value_heads = 1;
   config.head_dim = 4;
   config.vocab_size = 320;
-  return model::llama(config, DType::kFloat32).value();
+  return model::make_architecture(config, DType::kFloat32).value();
 }
 
 std::string fixture(const std::string& name) {
@@ -65,8 +65,8 @@ Values loaded(const std::string& folder, int ranks, bool optimizer = true) {
       for (const auto& run : group.runs()) {
         const auto& name = architecture.parameters[static_cast<std::size_t>(run.parameter)].name;
         put(values[name], run, group.master(run));
-        put(values[name + ".exp_avg"], run, group.exp_avg(run));
-        put(values[name + ".exp_avg_sq"], run, group.exp_avg_sq(run));
+        for (const auto& piece : group.state_pieces(run))
+          put(values[name + "." + piece.tensor.name], run, group.state(piece));
       }
   });
   return values;

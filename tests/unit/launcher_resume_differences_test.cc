@@ -67,11 +67,11 @@ TEST(Differences, ModelTokenizerAndOptimizerKindMayNotChange) {
   now.model.hidden_size = 128;
   now.model.rope_theta = 5e5;
   now.data.tokenizer = "words";
-  now.optimizer.kind = "other";
+  now.optimizer.kind = recipe::OptimizerKind::kLion;
   const Status refused = permit(between(base(), now), true);
   ASSERT_FALSE(refused);
   for (const char* part : {"model.hidden_size: 64 -> 128", "model.rope_theta: 10000.0 -> 500000.0",
-                           "data.tokenizer: byte -> words", "optimizer.kind: adamw -> other"})
+                           "data.tokenizer: byte -> words", "optimizer.kind: adamw -> lion"})
     EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
 }
 
