@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "core/model/optimizer.h"
+#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "launcher/plan/report.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/mesh/state_plan.h"
+#include "core/mesh/state_plan.h"
 #include "core/program/gradient_places.h"
 
 namespace ptrain::program {

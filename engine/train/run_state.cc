@@ -11,6 +11,7 @@
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
 #include "engine/train/optimizer_settings.h"
+#include "engine/train/optimizer_settings.h"
 
 namespace ptrain::train {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "core/dcp/import.h"
 #include "core/model/optimizer.h"
+#include "core/model/optimizer.h"
 #include "core/recipe/json.h"
 
 namespace ptrain::resume {
