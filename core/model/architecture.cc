@@ -15,9 +15,10 @@ std::int64_t product(std::span<const std::int64_t> shape) {
 
 bool is_matrix(const ParameterSpec& parameter) { return parameter.shape.size() > 1; }
 
-// The embedding only looks rows up, unless the head multiplies with the same matrix.
+// Tables only give rows, unless the head multiplies with the same matrix.
 bool only_looked_up(const Architecture& architecture, const ParameterSpec& parameter) {
-  return parameter.group == 0 && !architecture.config.tie_word_embeddings;
+  return parameter.role == Role::kPositions ||
+         (parameter.role == Role::kEmbedding && !architecture.config.tie_word_embeddings);
 }
 
 }  // namespace
@@ -50,12 +51,6 @@ std::int64_t Architecture::num_matmul_parameters() const {
     if (is_matrix(parameter) && !only_looked_up(*this, parameter)) sum += parameter.num_elements();
   }
   return sum;
-}
-
-Result<Architecture> make_architecture(const recipe::Model& config, DType dtype) {
-  if (config.family == "llama") return llama(config, dtype);
-  return fail(ExitCode::kUsage, fmt::format("model.family '{}' is not known", config.family),
-              "allowed: llama");
 }
 
 double train_flops_per_token(const Architecture& architecture, std::int64_t sequence) {

@@ -6,6 +6,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/result.h"
+#include "core/model/decoder.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::model {
@@ -21,6 +22,34 @@ enum class UpdateRule { kAdamW, kAdam8bit, kMuon, kLion, kSgd, kSgdMomentum };
 // Initial values: normal(0, initializer_range); the same divided by sqrt(2 L); constants.
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
 
+// What a parameter is in its layer. Weights and biases of one linear follow each other as runs:
+// kQuery stands for the first of the matrices that make queries, keys and values (one or three).
+enum class Role {
+  kEmbedding,
+  kPositions,
+  kNorm,  // before attention; of the head: before the matrix
+  kNormBias,
+  kQuery,
+  kQueryBias,
+  kKeyValue,  // the other matrices and biases of the run
+  kQueryNorm,
+  kKeyNorm,
+  kOutput,
+  kOutputBias,
+  kOutputNorm,
+  kOutputNormBias,
+  kMlpNorm,
+  kMlpNormBias,
+  kUp,  // the first of gate and up; up alone
+  kUpBias,
+  kGated,  // the others of the run
+  kDown,
+  kDownBias,
+  kDownNorm,
+  kDownNormBias,
+  kHead
+};
+
 struct ParameterSpec {
   std::string name;                 // Hugging Face name, without a prefix of ours
   std::vector<std::int64_t> shape;  // as Hugging Face stores it: linear weights are [out, in]
@@ -29,6 +58,8 @@ struct ParameterSpec {
   bool decays = true;  // weight decay applies (not on parameters of one dim)
   BlockKind block = BlockKind::kElement;
   UpdateRule rule = UpdateRule::kAdamW;
+  Role role = Role::kNorm;
+  bool transposed = false;  // a linear's weight that is stored as [in, out]
   std::int64_t num_elements() const;
   std::int64_t block_elements() const;
   bool operator==(const ParameterSpec&) const = default;
@@ -65,6 +96,7 @@ struct LayerSpec {
 
 struct Architecture {
   recipe::Model config;           // every size filled in
+  Decoder decoder;                // what the layers compute
   DType dtype = DType::kFloat32;  // of activations, parameters, gradients, moments
   std::vector<ParameterSpec> parameters;
   std::vector<LayerSpec> layers;  // L + 2
@@ -77,11 +109,7 @@ struct Architecture {
   bool operator==(const Architecture&) const = default;
 };
 
-// The llama family: RMSNorm, rotary positions, MHA/GQA, SwiGLU, tied or free head.
-// Errors (kUsage): sizes that are missing or do not divide.
-Result<Architecture> llama(const recipe::Model& config, DType dtype);
-
-// The family named in the config.
+// Of the family named in the config. Errors (kUsage): those of complete() in family.h.
 Result<Architecture> make_architecture(const recipe::Model& config, DType dtype);
 
 // Model FLOPs of one token in a row of `sequence` tokens, forward and backward, causal:

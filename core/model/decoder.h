@@ -57,7 +57,7 @@ struct ParameterNames {
 struct Decoder {
   NormKind norm = NormKind::kRms;
   double norm_eps = 0;
-  bool norms_after = false;  // output_norm and down_norm
+  bool norms_after = false;     // output_norm and down_norm
   bool query_key_norm = false;  // on every head, before the positions; without a bias
   bool attention_bias = false;  // of queries, keys and values
   bool output_bias = false;
@@ -66,9 +66,9 @@ struct Decoder {
   bool gated = true;
   recipe::Activation activation = recipe::Activation::kSilu;
   double embedding_scale = 1;
-  double attention_scale = 0;    // multiplies the scores
-  double attention_softcap = 0;  // c tanh(scores / c); 0: none
-  double final_softcap = 0;      // of the logits
+  double attention_scalar = 0;  // scores are divided by its root
+  double attention_softcap = 0;    // c tanh(scores / c); 0: none
+  double final_softcap = 0;        // of the logits
   std::int64_t num_positions = 0;  // rows of the table of learned positions; 0: no such table
   std::vector<RotarySpec> rotaries;
   std::vector<AttentionSpec> layers;  // one a block

@@ -13,25 +13,25 @@ namespace ptrain::model {
 
 // How a family's config.json differs from the recipe's fields.
 struct HfDialect {
-  std::string model_type;
-  std::string architecture;                               // class of transformers
-  std::vector<std::pair<std::string, std::string>> names;  // our field, their name
-  recipe::Model defaults;  // of transformers, where the file leaves a field out
+  std::string model_type = {};
+  std::string architecture = {};                                // class of transformers
+  std::vector<std::pair<std::string, std::string>> names = {};  // our field, their name
+  recipe::Model defaults = {};  // of transformers, where the file leaves a field out
   // Fields that, where they are given, must be so: true or false.
-  std::vector<std::pair<std::string, bool>> fixed;
+  std::vector<std::pair<std::string, bool>> fixed = {};
   bool has_window_switch = false;  // use_sliding_window: false drops the window
 };
 
 // One family of models: a file in families/.
 struct Family {
-  std::string name;                      // model.family
-  std::vector<std::string_view> fields;  // those of optional_fields() that it uses
+  std::string name;                                  // model.family
+  std::vector<std::string_view> fields;              // those of optional_fields() that it uses
   void (*complete)(recipe::Model& model) = nullptr;  // its values for what is left open
   Decoder (*decoder)(const recipe::Model& model) = nullptr;  // of a complete model
   HfDialect hf;
 };
 
-std::span<const Family> families();
+std::span<const Family> all_families();
 // Error (kUsage): no such family.
 Result<const Family*> find_family(std::string_view name);
 

@@ -42,7 +42,6 @@ std::vector<Reserved> make_reserved() {
   reserve_parallel(all, "parallel.");
   reserve_parallel(all, "shapes[].parallel.");
   all.insert(all.end(), {
-                            {"model.hf", "loading a Hugging Face model"},
                             {"data.validation[].weight", "weighting of sources", "1"},
                             {"data.loss_on", "loss on parts of a document"},
                             {"optimizer.no_decay", "a list of parameters without weight decay"},

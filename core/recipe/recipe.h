@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/recipe/data.h"
+#include "core/recipe/model.h"
 #include "core/recipe/optimizer.h"
 
 namespace ptrain::recipe {
@@ -16,23 +17,6 @@ namespace ptrain::recipe {
 enum class Precision { kFloat32, kBFloat16, kFloat64 };
 enum class Recompute { kNone, kFull };
 enum class OnNonFinite { kStop, kSkip };
-
-struct Model {
-  std::string file;  // YAML under configs/models or beside the recipe; its fields are merged below
-  std::string family = "llama";
-  std::int64_t hidden_size = 0;
-  std::int64_t intermediate_size = 0;
-  std::int64_t num_hidden_layers = 0;
-  std::int64_t num_attention_heads = 0;
-  std::int64_t num_key_value_heads = 0;  // 0: as many as attention heads
-  std::int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
-  std::int64_t vocab_size = 0;           // 0: what the tokenizer needs, padded to a multiple of 64
-  double rms_norm_eps = 1e-5;
-  double rope_theta = 10000.0;
-  double initializer_range = 0.02;
-  bool tie_word_embeddings = false;
-  bool operator==(const Model&) const = default;
-};
 
 // A layout as asked for; zero or empty = the planner chooses.
 struct Parallel {

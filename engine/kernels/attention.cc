@@ -36,14 +36,19 @@ struct Scratch {
   Tensor tensor;
 };
 
-// Queries [first, first + rows) of a document and the keys they may see, [0, first + rows).
+// Queries [first, first + rows) of a document and the keys they may see, [first_key, first + rows).
 struct QueryBlock {
-  std::int64_t first, rows;
-  std::int64_t keys() const { return first + rows; }
+  std::int64_t first, rows, first_key;
+  std::int64_t keys() const { return first + rows - first_key; }
+  Tensor seen(const Tensor& keys_or_values) const {
+    return keys_or_values.row_range(first_key, keys());
+  }
 };
 
-QueryBlock block_at(std::int64_t first, std::int64_t num_queries) {
-  return {first, std::min(kBlockRows, num_queries - first)};
+QueryBlock block_at(const AttentionShape& shape, std::int64_t first, std::int64_t num_queries) {
+  const std::int64_t first_key =
+      shape.window > 0 ? std::max<std::int64_t>(0, first + 1 - shape.window) : 0;
+  return {first, std::min(kBlockRows, num_queries - first), first_key};
 }
 
 Tensor corner(const Tensor& scratch, const QueryBlock& block) {
@@ -51,21 +56,30 @@ Tensor corner(const Tensor& scratch, const QueryBlock& block) {
 }
 
 template <class T>
-ScoreBlock<T> score_block(const Tensor& scores, const QueryBlock& block, std::int64_t head_dim) {
-  const T scale = T{1} / std::sqrt(static_cast<T>(head_dim));
-  return {scores.as<T>(), scores.stride, block.rows, block.first, scale};
+ScoreBlock<T> score_block(const AttentionShape& shape, const Tensor& scores,
+                          const QueryBlock& block) {
+  const T scale = T{1} / std::sqrt(static_cast<T>(shape.root_of()));
+  return {scores.as<T>(), scores.stride,
+          block.rows,     block.first - block.first_key,
+          scale,          static_cast<T>(shape.softcap),
+          shape.window};
 }
 
+// The columns of one head in what attention writes.
+struct HeadOutput {
+  Tensor output, log_sum_exp;
+};
+
 template <class T>
-void forward_block(const Heads& heads, const QueryBlock& block, const Tensor& scratch,
-                   const Tensor& output, const Tensor& log_sum_exp) {
+void forward_block(const AttentionShape& shape, const Heads& heads, const QueryBlock& block,
+                   const Tensor& scratch, const HeadOutput& head) {
   const Tensor scores = corner(scratch, block);
-  matmul(heads.query.row_range(block.first, block.rows), heads.key.row_range(0, block.keys()),
-         scores, {.transpose_b = true});
+  matmul(heads.query.row_range(block.first, block.rows), block.seen(heads.key), scores,
+         {.transpose_b = true});
   T sums[kBlockRows];
-  const Tensor out = output.row_range(block.first, block.rows);
-  const Tensor lse = log_sum_exp.row_range(block.first, block.rows);
-  const SoftmaxForward<T> softmax{score_block<T>(scores, block, out.cols),
+  const Tensor out = head.output.row_range(block.first, block.rows);
+  const Tensor lse = head.log_sum_exp.row_range(block.first, block.rows);
+  const SoftmaxForward<T> softmax{score_block<T>(shape, scores, block),
                                   lse.as<T>(),
                                   lse.stride,
                                   out.as<T>(),
@@ -73,7 +87,7 @@ void forward_block(const Heads& heads, const QueryBlock& block, const Tensor& sc
                                   out.cols,
                                   sums};
   softmax_forward(softmax);
-  matmul(scores, heads.value.row_range(0, block.keys()), out);
+  matmul(scores, block.seen(heads.value), out);
   normalise(softmax);
 }
 
@@ -83,24 +97,30 @@ struct BackwardScratch {
   Tensor dkey, dvalue;     // [n, head_dim]
 };
 
-// `accumulate`: dkey and dvalue hold sums already, in rows [0, block.keys()).
+// One query head and what its backward reads and writes.
+struct HeadGradient {
+  Heads heads;
+  AttentionGradient in;
+};
+
+// `accumulate`: dkey and dvalue hold sums already, in the rows of the block's keys.
 template <class T>
-void backward_block(const Heads& heads, const AttentionGradient& in, const QueryBlock& block,
+void backward_block(const AttentionShape& shape, const HeadGradient& head, const QueryBlock& block,
                     const BackwardScratch& scratch, bool accumulate) {
   const Tensor scores = corner(scratch.scores, block), dscores = corner(scratch.dscores, block);
-  const Tensor query = heads.query.row_range(block.first, block.rows);
-  const Tensor key = heads.key.row_range(0, block.keys());
-  const Tensor output = in.output.row_range(block.first, block.rows);
-  const Tensor doutput = in.doutput.row_range(block.first, block.rows);
-  const Tensor lse = in.log_sum_exp.row_range(block.first, block.rows);
+  const Tensor query = head.heads.query.row_range(block.first, block.rows);
+  const Tensor key = block.seen(head.heads.key);
+  const Tensor output = head.in.output.row_range(block.first, block.rows);
+  const Tensor doutput = head.in.doutput.row_range(block.first, block.rows);
+  const Tensor lse = head.in.log_sum_exp.row_range(block.first, block.rows);
   matmul(query, key, scores, {.transpose_b = true});
-  matmul(doutput, heads.value.row_range(0, block.keys()), dscores, {.transpose_b = true});
-  softmax_backward(SoftmaxBackward<T>{score_block<T>(scores, block, query.cols), dscores.as<T>(),
+  matmul(doutput, block.seen(head.heads.value), dscores, {.transpose_b = true});
+  softmax_backward(SoftmaxBackward<T>{score_block<T>(shape, scores, block), dscores.as<T>(),
                                       lse.as<T>(), lse.stride, output.as<T>(), output.stride,
                                       doutput.as<T>(), doutput.stride, query.cols});
   const MatmulOptions summed{.transpose_a = true, .accumulate = accumulate};
-  matmul(scores, doutput, scratch.dvalue.row_range(0, block.keys()), summed);
-  matmul(dscores, query, scratch.dkey.row_range(0, block.keys()), summed);
+  matmul(scores, doutput, block.seen(scratch.dvalue), summed);
+  matmul(dscores, query, block.seen(scratch.dkey), summed);
   matmul(dscores, key, query);  // this block's queries are not read again
 }
 
@@ -110,23 +130,31 @@ void copy_to(const Tensor& from, const Tensor& to) {
     std::copy_n(from.as<T>() + t * from.stride, from.cols, to.as<T>() + t * to.stride);
 }
 
-// One key head and the query heads that read it. Blocks run from the last, which sees all keys and
-// so may
-// overwrite the sums of the key and value gradients, to the first.
+template <class T>
+void set_zero(const Tensor& tensor) {
+  for (std::int64_t t = 0; t < tensor.rows; ++t)
+    std::fill_n(tensor.as<T>() + t * tensor.stride, tensor.cols, T{0});
+}
+
+// One key head and the query heads that read it. Blocks run from the last to the first. Without a
+// window the last sees all keys and so may overwrite the sums of the key and value gradients.
 template <class T>
 void backward_group(const AttentionShape& shape, const AttentionGradient& in, const Tensor& qkv,
                     std::int64_t kv_head, const BackwardScratch& scratch) {
   const std::int64_t group = shape.num_heads / shape.num_kv_heads;
   const std::int64_t last = (qkv.rows - 1) / kBlockRows * kBlockRows;
+  const bool sums_begin = shape.window > 0;
+  if (sums_begin) set_zero<T>(scratch.dkey), set_zero<T>(scratch.dvalue);
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const std::int64_t begin = head * shape.head_dim;
     const bool is_first = head == kv_head * group || planted(Bug::kHeadsNotSummed);
-    const AttentionGradient of_head{in.output.columns(begin, shape.head_dim),
-                                    in.log_sum_exp.columns(head, 1),
-                                    in.doutput.columns(begin, shape.head_dim)};
+    const HeadGradient of_head{
+        heads_of(shape, qkv, head),
+        {in.output.columns(begin, shape.head_dim), in.log_sum_exp.columns(head, 1),
+         in.doutput.columns(begin, shape.head_dim)}};
     for (std::int64_t first = last; first >= 0; first -= kBlockRows)
-      backward_block<T>(heads_of(shape, qkv, head), of_head, block_at(first, qkv.rows), scratch,
-                        first != last || !is_first);
+      backward_block<T>(shape, of_head, block_at(shape, first, qkv.rows), scratch,
+                        sums_begin || first != last || !is_first);
   }
   const Heads heads = heads_of(shape, qkv, kv_head * group);
   copy_to<T>(scratch.dkey, heads.key);
@@ -142,9 +170,9 @@ void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head)
       for (std::int64_t first = 0; first < qkv.rows; first += kBlockRows)
-        forward_block<T>(heads_of(shape, qkv, head), block_at(first, qkv.rows), scores.tensor,
-                         output.columns(head * shape.head_dim, shape.head_dim),
-                         log_sum_exp.columns(head, 1));
+        forward_block<T>(
+            shape, heads_of(shape, qkv, head), block_at(shape, first, qkv.rows), scores.tensor,
+            {output.columns(head * shape.head_dim, shape.head_dim), log_sum_exp.columns(head, 1)});
   });
 }
 

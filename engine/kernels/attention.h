@@ -13,6 +13,10 @@ struct AttentionShape {
   std::int64_t num_heads = 0;
   std::int64_t num_kv_heads = 0;  // query head h reads key head h / (num_heads / num_kv_heads)
   std::int64_t head_dim = 0;
+  double scalar = 0;        // scores are divided by its root; 0: head_dim
+  double softcap = 0;       // c: they become c tanh(score / c); 0: they do not
+  std::int64_t window = 0;  // keys that a query sees, its own the last; 0: all before it
+  double root_of() const { return scalar > 0 ? scalar : static_cast<double>(head_dim); }
   std::int64_t query_cols() const { return num_heads * head_dim; }
   std::int64_t qkv_cols() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
 };

@@ -8,13 +8,32 @@
 namespace ptrain::kernels {
 namespace {
 
-// scores [0, seen) -> e^(scale * (score - largest)), the rest up to `keys` -> 0. Returns their sum.
+// The keys [begin, end) that a row sees.
+struct Seen {
+  std::int64_t begin, end;
+};
+
 template <class T>
-PT_INLINE T softmax_row(T* scores, std::int64_t seen, std::int64_t keys, T scale, T& log_sum_exp) {
-  const T largest = largest_of(scores, seen);
-  const T sum = sum_over<T>(
-      seen, [&](std::int64_t i) { return scores[i] = exponential((scores[i] - largest) * scale); });
-  for (std::int64_t i = seen; i < keys; ++i) scores[i] = T{0};
+PT_INLINE Seen seen_by(const ScoreBlock<T>& block, std::int64_t row) {
+  const std::int64_t end = block.first_query + row + 1;
+  return {block.window > 0 && end > block.window ? end - block.window : 0, end};
+}
+
+template <class T>
+PT_INLINE T capped(T score, const ScoreBlock<T>& block) {
+  return block.softcap * hyperbolic_tangent(score * block.scale / block.softcap);
+}
+
+// Seen scores -> e^(scale * (score - largest)), the others of `keys` -> 0. Returns their sum.
+template <class T>
+PT_INLINE T softmax_row(T* scores, const Seen& seen, std::int64_t keys, T scale, T& log_sum_exp) {
+  const T largest = largest_of(scores + seen.begin, seen.end - seen.begin);
+  T* first = scores + seen.begin;
+  const T sum = sum_over<T>(seen.end - seen.begin, [&](std::int64_t i) {
+    return first[i] = exponential((first[i] - largest) * scale);
+  });
+  for (std::int64_t i = 0; i < seen.begin; ++i) scores[i] = T{0};
+  for (std::int64_t i = seen.end; i < keys; ++i) scores[i] = T{0};
   log_sum_exp = largest * scale + std::log(sum);
   return sum;
 }
@@ -23,9 +42,17 @@ template <class T>
 PT_INLINE void softmax_forward_body(const SoftmaxForward<T>& args) {
   const ScoreBlock<T>& block = args.block;
   const std::int64_t keys = block.first_query + block.rows;
-  for (std::int64_t r = 0; r < block.rows; ++r)
-    args.sums[r] = softmax_row(block.scores + r * block.stride, block.first_query + r + 1, keys,
-                               block.scale, args.log_sum_exp[r * args.lse_stride]);
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    T* scores = block.scores + r * block.stride;
+    const Seen seen = seen_by(block, r);
+    T scale = block.scale;
+    if (block.softcap > 0) {
+      scale = 1;
+#pragma omp simd
+      for (std::int64_t i = seen.begin; i < seen.end; ++i) scores[i] = capped(scores[i], block);
+    }
+    args.sums[r] = softmax_row(scores, seen, keys, scale, args.log_sum_exp[r * args.lse_stride]);
+  }
 }
 
 template <class T>
@@ -44,6 +71,37 @@ PT_INLINE T dot(const T* a, const T* b, std::int64_t size) {
 }
 
 template <class T>
+struct BackwardRow {
+  T* scores;
+  T* dscores;
+  Seen seen;
+  T log_sum_exp;
+  T mean;  // of the probabilities' gradients, by the probabilities
+};
+
+template <class T>
+PT_INLINE void backward_row(const ScoreBlock<T>& block, const BackwardRow<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = row.seen.begin; i < row.seen.end; ++i) {
+    const T probability = exponential(row.scores[i] * block.scale - row.log_sum_exp);
+    row.scores[i] = probability;
+    row.dscores[i] = probability * (row.dscores[i] - row.mean) * block.scale;
+  }
+}
+
+template <class T>
+PT_INLINE void capped_backward_row(const ScoreBlock<T>& block, const BackwardRow<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = row.seen.begin; i < row.seen.end; ++i) {
+    const T score = capped(row.scores[i], block), share = score / block.softcap;
+    const T probability = exponential(score - row.log_sum_exp);
+    row.scores[i] = probability;
+    row.dscores[i] =
+        probability * (row.dscores[i] - row.mean) * (T{1} - share * share) * block.scale;
+  }
+}
+
+template <class T>
 PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
   const ScoreBlock<T>& block = args.block;
   const std::int64_t keys = block.first_query + block.rows;
@@ -53,14 +111,14 @@ PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
     const T log_sum_exp = args.log_sum_exp[r * args.lse_stride];
     const T mean = dot(args.output + r * args.output_stride, args.doutput + r * args.doutput_stride,
                        args.head_dim);
-    const std::int64_t seen = block.first_query + r + 1;
-#pragma omp simd
-    for (std::int64_t i = 0; i < seen; ++i) {
-      const T probability = exponential(scores[i] * block.scale - log_sum_exp);
-      scores[i] = probability;
-      dscores[i] = probability * (dscores[i] - mean) * block.scale;
+    const Seen seen = seen_by(block, r);
+    if (block.softcap > 0) {
+      capped_backward_row(block, {scores, dscores, seen, log_sum_exp, mean});
+    } else {
+      backward_row(block, {scores, dscores, seen, log_sum_exp, mean});
     }
-    for (std::int64_t i = seen; i < keys; ++i) scores[i] = dscores[i] = T{0};
+    for (std::int64_t i = 0; i < seen.begin; ++i) scores[i] = dscores[i] = T{0};
+    for (std::int64_t i = seen.end; i < keys; ++i) scores[i] = dscores[i] = T{0};
   }
 }
 

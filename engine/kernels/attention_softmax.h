@@ -4,15 +4,18 @@
 
 namespace ptrain::kernels {
 
-// One block of scores: row r belongs to query first_query + r of its document, which sees keys [0,
-// first_query + r].
+// One block of scores: row r belongs to query first_query + r, which sees the keys up to itself,
+// and only the last `window` of these where there is a window. Keys and queries are counted alike,
+// from the block's first key.
 template <class T>
 struct ScoreBlock {
   T* scores;  // [rows, keys], keys = first_query + rows
   std::int64_t stride;
   std::int64_t rows;
   std::int64_t first_query;
-  T scale;  // multiplies the scores first
+  T scale;                  // multiplies the scores first
+  T softcap = 0;            // then they become softcap * tanh(score / softcap); 0: they do not
+  std::int64_t window = 0;  // 0: none
 };
 
 template <class T>

@@ -40,6 +40,15 @@ void gather_rows(const Tensor& table, std::span<const std::int32_t> tokens, cons
   });
 }
 
+void add_rows(const Tensor& table, std::span<const std::int32_t> rows, const Tensor& y) {
+  PT_CHECK(static_cast<std::int64_t>(rows.size()) == y.rows && table.cols == y.cols);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      add_row(AddRow<T>{table.as<T>() + checked_token(rows, t, table) * table.stride,
+                        y.as<T>() + t * y.stride, y.cols});
+  });
+}
+
 void scatter_add_rows(const Tensor& dy, std::span<const std::int32_t> tokens,
                       const Tensor& dtable) {
   PT_CHECK(static_cast<std::int64_t>(tokens.size()) == dy.rows && dtable.cols == dy.cols);

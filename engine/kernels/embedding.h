@@ -10,6 +10,9 @@ namespace ptrain::kernels {
 // y [T, H] = the rows of table [V, H] that the tokens name.
 void gather_rows(const Tensor& table, std::span<const std::int32_t> tokens, const Tensor& y);
 
+// y [T, H] += the rows that are named.
+void add_rows(const Tensor& table, std::span<const std::int32_t> rows, const Tensor& y);
+
 // Adds row t of dy [T, H] to row tokens[t] of dtable [V, H], in the order of t: the same bits every
 // time.
 void scatter_add_rows(const Tensor& dy, std::span<const std::int32_t> tokens, const Tensor& dtable);

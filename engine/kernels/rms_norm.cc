@@ -17,6 +17,7 @@ struct ForwardRow {
   T* scale;
   std::int64_t size;
   double eps;
+  T offset;
 };
 
 template <class T>
@@ -25,7 +26,8 @@ PT_INLINE void forward_row_body(const ForwardRow<T>& row) {
   const T scale = T{1} / std::sqrt(squares / static_cast<T>(row.size) + static_cast<T>(row.eps));
   *row.scale = scale;
 #pragma omp simd
-  for (std::int64_t i = 0; i < row.size; ++i) row.y[i] = row.x[i] * scale * row.weight[i];
+  for (std::int64_t i = 0; i < row.size; ++i)
+    row.y[i] = row.x[i] * scale * (row.weight[i] + row.offset);
 }
 PT_KERNEL(forward_row, ForwardRow)
 
@@ -39,6 +41,7 @@ struct BackwardRow {
   T* dweight;
   std::int64_t size;
   T scale;
+  T offset;
 };
 
 template <class T>
@@ -47,43 +50,46 @@ PT_INLINE void backward_row_body(const BackwardRow<T>& row) {
   const T dot = sum_over<T>(row.size, [&](std::int64_t i) {
     const T product = row.dy[i] * row.x[i];
     row.dweight[i] += product * scale;
-    return product * row.weight[i];
+    return product * (row.weight[i] + row.offset);
   });
   const T along_x = dot * scale * scale * scale / static_cast<T>(row.size);
   if (row.residual == nullptr) {
 #pragma omp simd
     for (std::int64_t i = 0; i < row.size; ++i)
-      row.dx[i] = row.dy[i] * row.weight[i] * scale - row.x[i] * along_x;
+      row.dx[i] = row.dy[i] * (row.weight[i] + row.offset) * scale - row.x[i] * along_x;
   } else {
 #pragma omp simd
     for (std::int64_t i = 0; i < row.size; ++i)
-      row.dx[i] = row.residual[i] + (row.dy[i] * row.weight[i] * scale - row.x[i] * along_x);
+      row.dx[i] =
+          row.residual[i] + (row.dy[i] * (row.weight[i] + row.offset) * scale - row.x[i] * along_x);
   }
 }
 PT_KERNEL(backward_row, BackwardRow)
 
 }  // namespace
 
-void rms_norm(const Tensor& x, const Tensor& weight, double eps, const Tensor& y,
+void rms_norm(const Tensor& x, const RmsNormWeight& weight, double eps, const Tensor& y,
               const Tensor& scale) {
-  PT_CHECK(x.cols == weight.cols && y.cols == x.cols && y.rows == x.rows && scale.rows == x.rows);
+  PT_CHECK(x.cols == weight.weight.cols && y.cols == x.cols && y.rows == x.rows &&
+           scale.rows == x.rows);
   dispatch(x.dtype, [&]<class T>(T) {
     for (std::int64_t t = 0; t < x.rows; ++t)
-      forward_row(ForwardRow<T>{x.as<T>() + t * x.stride, weight.as<T>(), y.as<T>() + t * y.stride,
-                                scale.as<T>() + t * scale.stride, x.cols, eps});
+      forward_row(ForwardRow<T>{x.as<T>() + t * x.stride, weight.weight.as<T>(),
+                                y.as<T>() + t * y.stride, scale.as<T>() + t * scale.stride, x.cols,
+                                eps, static_cast<T>(weight.offset)});
   });
 }
 
 void rms_norm_backward(const RmsNormGradient& in, const Tensor& dx, const Tensor& dweight) {
-  PT_CHECK(in.x.cols == in.weight.cols && dweight.cols == in.x.cols && dx.rows == in.x.rows);
+  PT_CHECK(in.x.cols == in.weight.weight.cols && dweight.cols == in.x.cols && dx.rows == in.x.rows);
   dispatch(in.x.dtype, [&]<class T>(T) {
     for (std::int64_t t = 0; t < in.x.rows; ++t) {
       const T* residual =
           in.residual.empty() ? nullptr : in.residual.as<T>() + t * in.residual.stride;
-      backward_row(BackwardRow<T>{in.x.as<T>() + t * in.x.stride, in.weight.as<T>(),
-                                  in.dy.as<T>() + t * in.dy.stride, residual,
-                                  dx.as<T>() + t * dx.stride, dweight.as<T>(), in.x.cols,
-                                  in.scale.as<T>()[t * in.scale.stride]});
+      backward_row(BackwardRow<T>{
+          in.x.as<T>() + t * in.x.stride, in.weight.weight.as<T>(),
+          in.dy.as<T>() + t * in.dy.stride, residual, dx.as<T>() + t * dx.stride, dweight.as<T>(),
+          in.x.cols, in.scale.as<T>()[t * in.scale.stride], static_cast<T>(in.weight.offset)});
     }
   });
 }

@@ -4,15 +4,21 @@
 
 namespace ptrain::kernels {
 
-// y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + eps), one a row. x, y: [T, H]; weight: [1,
-// H]; scale: [T, 1], written.
-void rms_norm(const Tensor& x, const Tensor& weight, double eps, const Tensor& y,
+// The weight that multiplies is `offset` + weight: 1 in Gemma, whose weights begin at 0.
+struct RmsNormWeight {
+  Tensor weight;  // [1, H]
+  double offset = 0;
+};
+
+// y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + eps), one a row. x, y: [T, H]; scale: [T,
+// 1], written.
+void rms_norm(const Tensor& x, const RmsNormWeight& weight, double eps, const Tensor& y,
               const Tensor& scale);
 
 struct RmsNormGradient {
-  Tensor x;         // [T, H], as in forward
-  Tensor scale;     // [T, 1], as forward wrote it
-  Tensor weight;    // [1, H]
+  Tensor x;      // [T, H], as in forward
+  Tensor scale;  // [T, 1], as forward wrote it
+  RmsNormWeight weight;
   Tensor dy;        // [T, H]
   Tensor residual;  // [T, H], added to dx; empty: nothing is added
 };

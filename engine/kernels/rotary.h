@@ -10,8 +10,8 @@
 
 namespace ptrain::kernels {
 
-// Cosines, then sines, of every angle of positions [0, num_positions): position / theta^(2 j /
-// head_dim). Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the
+// Cosines, then sines, of every angle of positions [0, num_positions): position x frequency of the
+// pair. Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the
 // first half of a row.
 struct RotaryAngles {
   std::vector<std::byte> values;
@@ -22,12 +22,13 @@ struct RotaryAngles {
 // caller holds is never changed. Any thread.
 class RotaryTable {
  public:
-  RotaryTable(std::int64_t head_dim, double theta, DType dtype);
+  // frequencies: radians a position, one a pair; cosines and sines are multiplied by `factor`.
+  RotaryTable(std::vector<double> frequencies, double factor, DType dtype);
   std::shared_ptr<const RotaryAngles> angles(std::int64_t num_positions) const;
 
  private:
-  std::int64_t head_dim_;
-  double theta_;
+  std::vector<double> frequencies_;
+  double factor_;
   DType dtype_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const RotaryAngles> angles_;
@@ -36,8 +37,8 @@ class RotaryTable {
 enum class Turn { kForward, kBack };
 
 // Turns every head of `x` [T, heads * head_dim] in place by the angles of its row's position; kBack
-// is the inverse, which is also the gradient. Halves of a head make the pairs: (j, j + head_dim /
-// 2).
+// is the gradient, and the inverse where the table's factor is 1. Halves of a head make the pairs:
+// (j, j + head_dim / 2).
 void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
             Turn turn);
 

@@ -4,8 +4,9 @@
 #include "engine/base/planted.h"
 #include "engine/kernels/cross_entropy.h"
 #include "engine/kernels/matmul.h"
-#include "engine/kernels/rms_norm.h"
+#include "engine/kernels/rows.h"
 #include "engine/layers/layers.h"
+#include "engine/layers/norm.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
@@ -18,12 +19,14 @@ constexpr std::int64_t kChunkRows = 256;
 // matmul by a third.
 constexpr std::int64_t kLogitsPadding = 64;
 
-enum Parameter : std::size_t { kNorm, kMatrix };  // [1, H], [V, H]
-
 // Final norm, head matrix and loss. Stash: x.
 class Head final : public Layer {
  public:
-  explicit Head(double eps) : eps_(eps) {}
+  Head(const model::Architecture& architecture, const model::LayerSpec& spec)
+      : norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
+              model::Role::kNormBias),
+        matrix_(spec.parameters.size() - 1),
+        softcap_(architecture.decoder.final_softcap) {}
 
   void forward(const Context& context, const Tensor& x, const Tensor&) const override {
     if (!context.stash.empty()) copy_tensor(x, context.stash[0]);
@@ -36,53 +39,66 @@ class Head final : public Layer {
                       LossSums& sums) const override {
     const Tensor& x = context.stash[0];
     Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(1), normed = work.scratch(x.cols);
-    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
-    loss_and_gradients(context, normed, dy, gradients[kMatrix], sums);
-    begin_sum(gradients[kNorm]);
-    kernels::rms_norm_backward({x, scale, context.parameters[kNorm], dy, {}}, dy,
-                               gradients[kNorm].tensor);
+    const Tensor scale = work.scratch(norm_.statistics_cols()), normed = work.scratch(x.cols);
+    norm_.forward(context, x, normed, scale);
+    loss_and_gradients(context, normed, dy, gradients[matrix_], sums);
+    norm_.backward(context, gradients, {x, scale, dy, {}}, dy);
   }
 
   void loss(const Context& context, const Tensor& x, LossSums& sums) const override {
     Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(1), normed = work.scratch(x.cols);
-    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
+    const Tensor scale = work.scratch(norm_.statistics_cols()), normed = work.scratch(x.cols);
+    norm_.forward(context, x, normed, scale);
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
-      kernels::matmul(chunk, context.parameters[kMatrix], logits, {.transpose_b = true});
+      make_logits(context, chunk, logits);
       add_loss(context, begin, logits, kernels::LogitsUse::kLossOnly, sums);
     });
   }
 
   void logits(const Context& context, const Tensor& x, const Tensor& logits) const override {
     std::vector<Buffer> buffers;
-    const Tensor scale = take_scratch(context.arena, x.dtype, x.rows, 1, buffers);
+    const Tensor scale =
+        take_scratch(context.arena, x.dtype, x.rows, norm_.statistics_cols(), buffers);
     const Tensor normed = take_scratch(context.arena, x.dtype, x.rows, x.cols, buffers);
-    kernels::rms_norm(x, context.parameters[kNorm], eps_, normed, scale);
-    kernels::matmul(normed, context.parameters[kMatrix], logits, {.transpose_b = true});
+    norm_.forward(context, x, normed, scale);
+    make_logits(context, normed, logits);
   }
 
  private:
+  void make_logits(const Context& context, const Tensor& normed, const Tensor& logits) const {
+    kernels::matmul(normed, context.parameters[matrix_], logits, {.transpose_b = true});
+    if (softcap_ > 0) kernels::softcap(softcap_, logits);
+  }
+
   // dnormed [T, H] and the matrix's gradient, a chunk of tokens at a time. The matrix is not queued
-  // for
-  // backward_weight: that would keep the logits' gradient of all tokens.
-  static void loss_and_gradients(const Context& context, const Tensor& normed,
-                                 const Tensor& dnormed, const GradientTarget& matrix,
-                                 LossSums& sums) {
-    const Tensor& weight = context.parameters[kMatrix];
+  // for backward_weight: that would keep the logits' gradient of all tokens.
+  void loss_and_gradients(const Context& context, const Tensor& normed, const Tensor& dnormed,
+                          const GradientTarget& matrix, LossSums& sums) const {
+    const Tensor& weight = context.parameters[matrix_];
+    std::vector<Buffer> kept;
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
-      kernels::matmul(chunk, weight, logits, {.transpose_b = true});
+      make_logits(context, chunk, logits);
+      const Tensor capped = softcap_ > 0 ? copy_of(context, logits, kept) : Tensor();
       add_loss(context, begin, logits, kernels::LogitsUse::kGradient, sums);
+      if (softcap_ > 0) kernels::softcap_backward(softcap_, capped, logits);
       kernels::matmul(logits, weight, dnormed.row_range(begin, chunk.rows));
       kernels::matmul(logits, chunk, matrix.tensor,
                       {.transpose_a = true, .accumulate = matrix.accumulate || begin > 0});
     });
   }
 
+  // In the memory of `kept`, which holds one copy at a time.
+  static Tensor copy_of(const Context& context, const Tensor& tensor, std::vector<Buffer>& kept) {
+    kept.clear();
+    const Tensor copy = take_scratch(context.arena, tensor.dtype, tensor.rows, tensor.cols, kept);
+    copy_tensor(tensor, copy);
+    return copy;
+  }
+
   // f(first token, rows of normed, room for their logits).
   template <class F>
-  static void each_chunk(const Context& context, const Tensor& normed, const F& f) {
-    const std::int64_t vocabulary = context.parameters[kMatrix].rows;
+  void each_chunk(const Context& context, const Tensor& normed, const F& f) const {
+    const std::int64_t vocabulary = context.parameters[matrix_].rows;
     const std::int64_t stride = (vocabulary + kLogitsPadding - 1) / kLogitsPadding * kLogitsPadding;
     std::vector<Buffer> buffers;
     const Tensor room = take_scratch(context.arena, normed.dtype, std::min(kChunkRows, normed.rows),
@@ -104,13 +120,15 @@ class Head final : public Layer {
         std::ranges::count_if(targets, [&](auto target) { return target >= least; });
   }
 
-  double eps_;
+  Norm norm_;
+  std::size_t matrix_;  // [V, H], in the layer's parameters
+  double softcap_;
 };
 
 }  // namespace
 
 std::unique_ptr<Layer> make_head(const model::Architecture& architecture) {
-  return std::make_unique<Head>(architecture.config.rms_norm_eps);
+  return std::make_unique<Head>(architecture, architecture.layers.back());
 }
 
 }  // namespace ptrain::layers

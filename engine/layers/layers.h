@@ -9,8 +9,10 @@
 namespace ptrain::layers {
 
 std::unique_ptr<Layer> make_embedding(const model::Architecture& architecture);
-std::unique_ptr<Layer> make_llama_block(const model::Architecture& architecture,
-                                        std::shared_ptr<const kernels::RotaryTable> rotary);
+// rotary: null where positions do not turn queries and keys.
+std::unique_ptr<Layer> make_decoder_block(const model::Architecture& architecture,
+                                          const model::LayerSpec& spec,
+                                          std::shared_ptr<const kernels::RotaryTable> rotary);
 std::unique_ptr<Layer> make_head(const model::Architecture& architecture);
 
 }  // namespace ptrain::layers

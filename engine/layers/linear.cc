@@ -1,6 +1,8 @@
 #include "engine/layers/linear.h"
 
 #include "engine/kernels/matmul.h"
+#include "engine/kernels/rows.h"
+#include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 namespace {
@@ -37,16 +39,34 @@ std::vector<GradientTarget> joined(std::span<const GradientTarget> targets) {
 
 }  // namespace
 
-void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y) {
+void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y,
+            LinearOptions options) {
   std::int64_t begin = 0;
+  if (options.stored == Stored::kInOut) {
+    for (const Tensor& weight : weights) {
+      kernels::matmul(x, weight, y.columns(begin, weight.cols), {.accumulate = options.accumulate});
+      begin += weight.cols;
+    }
+    return;
+  }
   for (const Tensor& weight : joined(weights)) {
-    kernels::matmul(x, weight, y.columns(begin, weight.rows), {.transpose_b = true});
+    kernels::matmul(x, weight, y.columns(begin, weight.rows),
+                    {.transpose_b = true, .accumulate = options.accumulate});
     begin += weight.rows;
   }
 }
 
-void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, const Tensor& dx) {
+void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, const Tensor& dx,
+                           Stored stored) {
   std::int64_t begin = 0;
+  if (stored == Stored::kInOut) {
+    for (const Tensor& weight : weights) {
+      kernels::matmul(dy.columns(begin, weight.cols), weight, dx,
+                      {.transpose_b = true, .accumulate = begin > 0});
+      begin += weight.cols;
+    }
+    return;
+  }
   for (const Tensor& weight : joined(weights)) {
     kernels::matmul(dy.columns(begin, weight.rows), weight, dx, {.accumulate = begin > 0});
     begin += weight.rows;
@@ -55,8 +75,16 @@ void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, co
 
 void queue_weight_gradient(const Tensor& x, const Tensor& dy,
                            std::span<const GradientTarget> targets,
-                           std::vector<WeightProduct>& products) {
+                           std::vector<WeightProduct>& products, Stored stored) {
   std::int64_t begin = 0;
+  if (stored == Stored::kInOut) {
+    // x^T dy: the pair changes places.
+    for (const GradientTarget& target : targets) {
+      products.push_back({dy.columns(begin, target.tensor.cols), x, target});
+      begin += target.tensor.cols;
+    }
+    return;
+  }
   for (const GradientTarget& target : joined(targets)) {
     products.push_back({x, dy.columns(begin, target.tensor.rows), target});
     begin += target.tensor.rows;
@@ -67,6 +95,41 @@ void backward_weight(std::span<const WeightProduct> products) {
   for (const WeightProduct& product : products)
     kernels::matmul(product.dy, product.x, product.target.tensor,
                     {.transpose_a = true, .accumulate = product.target.accumulate});
+}
+
+Linears::Linears(const Places& places, model::Role first, model::Role bias, std::size_t size)
+    : weights_(places.parameter(first)),
+      biases_(places.has(bias) ? places.parameter(bias) : 0),
+      size_(size),
+      has_bias_(places.has(bias)),
+      stored_(places.is_transposed(first) ? Stored::kInOut : Stored::kOutIn) {}
+
+void Linears::forward(const Context& context, const Tensor& x, const Tensor& y,
+                      bool accumulate) const {
+  linear(x, context.parameters.subspan(weights_, size_), y, {stored_, accumulate});
+  if (!has_bias_) return;
+  std::int64_t begin = 0;
+  for (const Tensor& bias : context.parameters.subspan(biases_, size_)) {
+    kernels::add_row(bias, y.columns(begin, bias.cols));
+    begin += bias.cols;
+  }
+}
+
+void Linears::backward(const Context& context, std::span<const GradientTarget> gradients,
+                       const Tensor& dy, const Tensor& dx) const {
+  linear_input_gradient(dy, context.parameters.subspan(weights_, size_), dx, stored_);
+  if (!has_bias_) return;
+  std::int64_t begin = 0;
+  for (const GradientTarget& bias : gradients.subspan(biases_, size_)) {
+    begin_sum(bias);
+    kernels::sum_rows(dy.columns(begin, bias.tensor.cols), bias.tensor);
+    begin += bias.tensor.cols;
+  }
+}
+
+void Linears::queue(const Tensor& x, const Tensor& dy, std::span<const GradientTarget> gradients,
+                    std::vector<WeightProduct>& products) const {
+  queue_weight_gradient(x, dy, gradients.subspan(weights_, size_), products, stored_);
 }
 
 }  // namespace ptrain::layers

@@ -4,22 +4,53 @@
 #include <vector>
 
 #include "engine/layers/layer.h"
+#include "engine/layers/places.h"
 
 namespace ptrain::layers {
 
-// Several linears that read the same x, such as q, k, v: weights [out_i, in], results side by side
-// in the columns of one y. Weights that lie one after the other in memory are multiplied as one
-// matrix.
+// How a linear's weight lies in memory.
+enum class Stored { kOutIn, kInOut };
 
-// y [T, sum of out_i] = x [T, in] times each weight, transposed.
-void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y);
+struct LinearOptions {
+  Stored stored = Stored::kOutIn;
+  bool accumulate = false;  // y += instead of y =
+};
+
+// Several linears that read the same x, such as q, k, v: results side by side in the columns of one
+// y. Weights [out_i, in] that lie one after the other in memory are multiplied as one matrix.
+
+// y [T, sum of out_i] = x [T, in] times each weight.
+void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y,
+            LinearOptions options = {});
 
 // dx [T, in] = dy [T, sum of out_i] times the weights.
-void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, const Tensor& dx);
+void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, const Tensor& dx,
+                           Stored stored = Stored::kOutIn);
 
 // Queues the weights' gradients.
 void queue_weight_gradient(const Tensor& x, const Tensor& dy,
                            std::span<const GradientTarget> targets,
-                           std::vector<WeightProduct>& products);
+                           std::vector<WeightProduct>& products, Stored stored = Stored::kOutIn);
+
+// The linears of one run in a layer's parameters: their weights follow each other, and so do their
+// biases, where they have some.
+class Linears {
+ public:
+  // first, bias: the roles of the first weight and the first bias of `size` linears.
+  Linears(const Places& places, model::Role first, model::Role bias, std::size_t size);
+
+  void forward(const Context& context, const Tensor& x, const Tensor& y,
+               bool accumulate = false) const;
+  // dx, and the biases' gradients.
+  void backward(const Context& context, std::span<const GradientTarget> gradients, const Tensor& dy,
+                const Tensor& dx) const;
+  void queue(const Tensor& x, const Tensor& dy, std::span<const GradientTarget> gradients,
+             std::vector<WeightProduct>& products) const;
+
+ private:
+  std::size_t weights_, biases_, size_;
+  bool has_bias_;
+  Stored stored_;
+};
 
 }  // namespace ptrain::layers

@@ -1,3 +1,4 @@
+#include "core/model/rotary.h"
 #include "engine/base/engine_error.h"
 #include "engine/layers/layers.h"
 
@@ -11,24 +12,35 @@ void Layer::logits(const Context&, const Tensor&, const Tensor&) const {
   throw_bug(__FILE__, __LINE__, "only a head makes logits");
 }
 
+namespace {
+
+using Tables = std::vector<std::shared_ptr<const kernels::RotaryTable>>;
+
+Tables rotary_tables(const model::Architecture& architecture) {
+  Tables tables;
+  for (const model::RotarySpec& rotary : architecture.decoder.rotaries)
+    tables.push_back(std::make_shared<const kernels::RotaryTable>(
+        model::rotary_frequencies(rotary, architecture.config.head_dim),
+        model::rotary_factor(rotary), architecture.dtype));
+  return tables;
+}
+
+std::unique_ptr<Layer> make_layer(const model::Architecture& architecture,
+                                  const model::LayerSpec& spec, const Tables& tables) {
+  if (spec.kind == model::LayerKind::kEmbedding) return make_embedding(architecture);
+  if (spec.kind == model::LayerKind::kHead) return make_head(architecture);
+  const int rotary = architecture.decoder.layers[static_cast<std::size_t>(spec.index - 1)].rotary;
+  return make_decoder_block(architecture, spec,
+                            rotary < 0 ? nullptr : tables[static_cast<std::size_t>(rotary)]);
+}
+
+}  // namespace
+
 std::vector<std::unique_ptr<Layer>> make_layers(const model::Architecture& architecture) {
-  const recipe::Model& config = architecture.config;
-  const auto rotary = std::make_shared<const kernels::RotaryTable>(
-      config.head_dim, config.rope_theta, architecture.dtype);
+  const Tables tables = rotary_tables(architecture);
   std::vector<std::unique_ptr<Layer>> layers;
-  for (const model::LayerSpec& spec : architecture.layers) {
-    switch (spec.kind) {
-      case model::LayerKind::kEmbedding:
-        layers.push_back(make_embedding(architecture));
-        break;
-      case model::LayerKind::kBlock:
-        layers.push_back(make_llama_block(architecture, rotary));
-        break;
-      case model::LayerKind::kHead:
-        layers.push_back(make_head(architecture));
-        break;
-    }
-  }
+  for (const model::LayerSpec& spec : architecture.layers)
+    layers.push_back(make_layer(architecture, spec, tables));
   return layers;
 }
 

@@ -100,7 +100,7 @@ class Block {
     Tensor y;
   };
 
-  // Query, key and value; output; gate and up; down: by the places of layers/llama_block.cc.
+  // Query, key and value; output; gate and up; down: by the order of core/model/build.cc.
   template <class F>
   void each_linear(F f) {
     const std::span weights(parameters_);

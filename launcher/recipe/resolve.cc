@@ -1,5 +1,7 @@
 #include "launcher/recipe/resolve.h"
 
+#include "core/model/family.h"
+
 namespace ptrain::recipe {
 namespace {
 
@@ -15,11 +17,10 @@ std::int64_t steps_of(const Shape& shape) {
 Recipe resolve(Recipe recipe) {
   constexpr std::int64_t kVocabularyMultiple = 64;  // matmuls are quicker on whole cache lines
   Model& model = recipe.model;
-  if (model.num_key_value_heads == 0) model.num_key_value_heads = model.num_attention_heads;
-  if (model.head_dim == 0) model.head_dim = model.hidden_size / model.num_attention_heads;
   if (model.vocab_size == 0) {
     model.vocab_size = divide_up(kByteTokens, kVocabularyMultiple) * kVocabularyMultiple;
   }
+  if (auto complete = model::complete(model)) model = *std::move(complete);
   for (Shape& shape : recipe.shapes) {
     shape.steps = steps_of(shape);
     shape.tokens = shape.steps * shape.global_batch_tokens;

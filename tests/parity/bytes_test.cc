@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -50,10 +51,33 @@ constexpr LayoutCase kLayouts[] = {
 
 class Bytes : public testing::TestWithParam<std::tuple<int, int, bool>> {};
 
+Experiment experiment_in(const LayoutCase& value, bool window) {
+  Experiment experiment;
+  experiment.num_steps = 2;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  experiment.layout.prefetch = value.prefetch;
+  experiment.layout.shared_window = window;
+  return experiment;
+}
+
+void expect_predicted(const Experiment& experiment) {
+  const auto run = train(experiment);
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+    for (const MemoryClass memory_class : kExact) {
+      const auto index = static_cast<std::size_t>(memory_class);
+      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
+          << program::to_string(memory_class) << " of rank " << rank;
+    }
+}
+
 TEST_P(Bytes, PredictedEqualMeasured) {
   const Shape& shape = kShapes[std::get<0>(GetParam())];
-  const LayoutCase& value = kLayouts[std::get<1>(GetParam())];
-  Experiment experiment;
+  Experiment experiment = experiment_in(kLayouts[std::get<1>(GetParam())], std::get<2>(GetParam()));
   experiment.model.hidden_size = shape.hidden;
   experiment.model.intermediate_size = shape.intermediate;
   experiment.model.num_hidden_layers = shape.layers;
@@ -64,27 +88,27 @@ TEST_P(Bytes, PredictedEqualMeasured) {
   experiment.model.tie_word_embeddings = shape.tied;
   experiment.dtype = shape.dtype;
   experiment.sequence = shape.sequence;
-  experiment.num_steps = 2;
-  experiment.layout.dp = value.dp;
-  experiment.layout.shard = value.shard;
-  experiment.layout.zero = value.zero;
-  experiment.layout.micro_batch = value.micro_batch;
-  experiment.layout.num_micro_batches = value.num_micro_batches;
-  experiment.layout.recompute = value.recompute;
-  experiment.layout.prefetch = value.prefetch;
-  experiment.layout.shared_window = std::get<2>(GetParam());
-  const auto run = train(experiment);
-  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
-    for (const MemoryClass memory_class : kExact) {
-      const auto index = static_cast<std::size_t>(memory_class);
-      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
-          << program::to_string(memory_class) << " of rank " << rank;
-    }
+  expect_predicted(experiment);
 }
 
 INSTANTIATE_TEST_SUITE_P(ShapesByLayouts, Bytes,
                          testing::Combine(testing::Range(0, 10), testing::Range(0, 8),
                                           testing::Bool()));
+
+class FamilyBytes : public testing::TestWithParam<std::tuple<const char*, DType, int>> {};
+
+TEST_P(FamilyBytes, PredictedEqualMeasured) {
+  Experiment experiment = experiment_in(kLayouts[std::get<2>(GetParam())], true);
+  experiment.model = support::small_model(std::get<0>(GetParam()));
+  experiment.dtype = std::get<1>(GetParam());
+  expect_predicted(experiment);
+}
+
+INSTANTIATE_TEST_SUITE_P(FamiliesByLayouts, FamilyBytes,
+                         testing::Combine(testing::Values("llama", "mistral", "qwen2", "qwen3",
+                                                          "gpt2", "gemma2", "gemma3"),
+                                          testing::Values(DType::kFloat32, DType::kFloat64),
+                                          testing::Values(0, 1, 4)));
 
 }  // namespace
 }  // namespace ptrain::parity

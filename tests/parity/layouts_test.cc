@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -33,12 +34,14 @@ struct Case {
   model::BlockKind block = model::BlockKind::kElement;
   bool tied = false;
   RowKind rows = RowKind::kPacked;
+  const char* family = nullptr;  // null: tiny(); else small_model of it
 };
 
 // Ranks that meet in a shared window, or by messages.
 Experiment experiment_of(const Case& value, DType dtype, bool window) {
   Experiment experiment;
-  experiment.model = tiny(value.tied);
+  experiment.model =
+      value.family == nullptr ? tiny(value.tied) : support::small_model(value.family);
   experiment.dtype = dtype;
   experiment.block = value.block;
   experiment.rows = value.rows;
@@ -56,6 +59,7 @@ Experiment one_rank(const Case& value, DType dtype) {
   Case reference{"one", 1, 1, 1, 12, 1};
   reference.tied = value.tied;
   reference.rows = value.rows;
+  reference.family = value.family;
   return experiment_of(reference, dtype, false);
 }
 
@@ -82,6 +86,16 @@ constexpr Case kCases[] = {
      RowKind::kOneDocument},
     {"shard3_zero3_one_document_a_row", 1, 3, 3, 2, 2, Recompute::kFull, model::BlockKind::kElement,
      false, RowKind::kOneDocument},
+    {"shard2_zero3_gpt2", 1, 2, 3, 3, 2, Recompute::kNone, model::BlockKind::kElement, false,
+     RowKind::kPacked, "gpt2"},
+    {"shard3_rows_recompute_gpt2", 1, 3, 3, 2, 2, Recompute::kFull, model::BlockKind::kRow, false,
+     RowKind::kPacked, "gpt2"},
+    {"shard2_zero3_gemma3", 1, 2, 3, 3, 2, Recompute::kNone, model::BlockKind::kElement, false,
+     RowKind::kPacked, "gemma3"},
+    {"dp2_recompute_gemma3", 2, 1, 1, 3, 2, Recompute::kFull, model::BlockKind::kElement, false,
+     RowKind::kPacked, "gemma3"},
+    {"shard3_zero2_qwen3", 1, 3, 2, 2, 2, Recompute::kFull, model::BlockKind::kElement, false,
+     RowKind::kPacked, "qwen3"},
 };
 
 class Layouts : public testing::TestWithParam<std::tuple<Case, bool>> {
@@ -123,6 +137,8 @@ TEST_P(Layouts, EqualOneProcessInFloat32) {
   for (const auto& [name, gradient] : truth.first_gradients)
     EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-5) << name;
   for (const auto& [name, parameter] : truth.final_parameters) {
+    // The keys' part has no gradient in truth, and rounding is all that moves it.
+    if (name.ends_with("c_attn.bias")) continue;
     // Relative to the distance travelled.
     const auto& start = truth.initial_parameters.at(name);
     double difference = 0, travelled = 0;
@@ -165,7 +181,7 @@ TEST(Window, GivesTheBitsOfMessages) {
 TEST(Trajectory, InitialParametersDoNotDependOnTheLayout) {
   const auto one = train(one_rank(kCases[0], DType::kFloat32));
   for (const Case& value : kCases) {
-    if (value.tied) continue;
+    if (value.tied || value.family != nullptr) continue;
     EXPECT_EQ(train(experiment_of(value, DType::kFloat32, true)).initial_parameters,
               one.initial_parameters)
         << value.name;

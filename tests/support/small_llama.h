@@ -16,7 +16,7 @@ inline model::Architecture small_llama(std::int64_t num_blocks, bool tied = fals
   config.num_key_value_heads = 1;
   config.vocab_size = 64;
   config.tie_word_embeddings = tied;
-  return *model::llama(config, DType::kFloat32);
+  return *model::make_architecture(config, DType::kFloat32);
 }
 
 }  // namespace ptrain::support

@@ -18,7 +18,7 @@ model::Architecture small(bool tied = false) {
   config.num_key_value_heads = 1;
   config.vocab_size = 64;
   config.tie_word_embeddings = tied;
-  return model::llama(config, DType::kFloat32).value();
+  return model::make_architecture(config, DType::kFloat32).value();
 }
 
 // A checkpoint with the model's tensors behind `prefix`, by names that `rename` gives.

@@ -160,7 +160,7 @@ TEST(BufferPlan, LlamaRowsOnManyRanks) {
   config.hidden_size = 2880, config.intermediate_size = 4096, config.num_hidden_layers = 1;
   config.num_attention_heads = 45, config.num_key_value_heads = 5, config.head_dim = 64;
   config.vocab_size = 4096;
-  model::Architecture architecture = *model::llama(config, DType::kFloat32);
+  model::Architecture architecture = *model::make_architecture(config, DType::kFloat32);
   for (ParameterSpec& spec : architecture.parameters) spec.block = BlockKind::kRow;
   for (int ranks : {2, 3, 5, 8, 64, 512}) {
     const BufferPlan plan = plan_buffers(architecture, ranks)[1];

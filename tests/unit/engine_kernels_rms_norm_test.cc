@@ -11,13 +11,13 @@ using test::Matrix;
 
 constexpr double kEps = 1e-3;
 
-Doubles plain_norm(const Doubles& x, const Doubles& weight) {
+Doubles plain_norm(const Doubles& x, const Doubles& weight, double offset = 0) {
   Doubles y(x.rows, x.cols);
   for (std::int64_t r = 0; r < x.rows; ++r) {
     double squares = 0;
     for (std::int64_t c = 0; c < x.cols; ++c) squares += x(r, c) * x(r, c);
     const double root = std::sqrt(squares / static_cast<double>(x.cols) + kEps);
-    for (std::int64_t c = 0; c < x.cols; ++c) y(r, c) = x(r, c) / root * weight(0, c);
+    for (std::int64_t c = 0; c < x.cols; ++c) y(r, c) = x(r, c) / root * (weight(0, c) + offset);
   }
   return y;
 }
@@ -25,13 +25,13 @@ Doubles plain_norm(const Doubles& x, const Doubles& weight) {
 TEST(RmsNorm, IsTheFormula) {
   auto x = Doubles::random(3, 21, 1, 2), weight = Doubles::random(1, 21, 2);
   Doubles y(3, 21, 1), scale(3, 1);
-  rms_norm(x.view(), weight.view(), kEps, y.view(), scale.view());
+  rms_norm(x.view(), {weight.view()}, kEps, y.view(), scale.view());
   EXPECT_LT(test::largest_difference(y, plain_norm(x, weight)), 1e-14);
   EXPECT_TRUE(y.gaps_untouched());
 
   auto x32 = Matrix<float>::random(3, 21, 1, 2), weight32 = Matrix<float>::random(1, 21, 2);
   Matrix<float> y32(3, 21), scale32(3, 1);
-  rms_norm(x32.view(), weight32.view(), kEps, y32.view(), scale32.view());
+  rms_norm(x32.view(), {weight32.view()}, kEps, y32.view(), scale32.view());
   EXPECT_LT(test::largest_difference(y32, plain_norm(x, weight)), 2e-6);
 }
 
@@ -40,23 +40,42 @@ TEST(RmsNorm, GradientsAreDifferences) {
   const auto dy = Doubles::random(3, 21, 3), residual = Doubles::random(3, 21, 4);
   const auto f = [&] { return test::dot(plain_norm(x, weight), dy); };
   Doubles y(3, 21), scale(3, 1);
-  rms_norm(x.view(), weight.view(), kEps, y.view(), scale.view());
+  rms_norm(x.view(), {weight.view()}, kEps, y.view(), scale.view());
 
   Doubles dx = dy;  // in place
   auto dweight = Doubles::filled(1, 21, 0);
-  rms_norm_backward({x.view(), scale.view(), weight.view(), dx.view(), {}}, dx.view(),
+  rms_norm_backward({x.view(), scale.view(), {weight.view()}, dx.view(), {}}, dx.view(),
                     dweight.view());
   EXPECT_LT(test::gradient_error(x, dx, f), 1e-8);
   EXPECT_LT(test::gradient_error(weight, dweight, f), 1e-8);
 
   Doubles dx_and_residual = residual, dy_view = dy;  // the residual's memory becomes dx
-  rms_norm_backward({x.view(), scale.view(), weight.view(), dy_view.view(), dx_and_residual.view()},
-                    dx_and_residual.view(), dweight.view());
+  rms_norm_backward(
+      {x.view(), scale.view(), {weight.view()}, dy_view.view(), dx_and_residual.view()},
+      dx_and_residual.view(), dweight.view());
   for (std::int64_t c = 0; c < 21; ++c) {
     EXPECT_NEAR(dx_and_residual(1, c), residual(1, c) + dx(1, c), 1e-14);
   }
   for (double& value : dweight.values) value /= 2;  // it was added to
   EXPECT_LT(test::gradient_error(weight, dweight, f), 1e-8);
+}
+
+// Gemma multiplies by 1 + weight.
+TEST(RmsNorm, AnOffsetIsAddedToTheWeight) {
+  auto x = Doubles::random(3, 21, 1), weight = Doubles::random(1, 21, 2);
+  const auto dy = Doubles::random(3, 21, 3);
+  Doubles y(3, 21), scale(3, 1);
+  rms_norm(x.view(), {weight.view(), 1}, kEps, y.view(), scale.view());
+  EXPECT_LT(test::largest_difference(y, plain_norm(x, weight, 1)), 1e-14);
+  const auto f = [&] { return test::dot(plain_norm(x, weight, 1), dy); };
+  Doubles dx = dy, dx_and_residual = Doubles::filled(3, 21, 0);
+  auto dweight = Doubles::filled(1, 21, 0);
+  rms_norm_backward({x.view(), scale.view(), {weight.view(), 1}, dx.view(), dx_and_residual.view()},
+                    dx_and_residual.view(), dweight.view());
+  EXPECT_LT(test::gradient_error(x, dx_and_residual, f), 1e-8);
+  rms_norm_backward({x.view(), scale.view(), {weight.view(), 1}, dx.view(), {}}, dx.view(),
+                    dweight.view());
+  EXPECT_LT(test::gradient_error(x, dx, f), 1e-8);
 }
 
 }  // namespace

@@ -11,8 +11,12 @@ using test::Doubles;
 constexpr std::int64_t kHeadDim = 6;
 const std::vector<std::int32_t> kPositions{0, 5, 1, 70};
 
+std::vector<double> frequencies(double theta) {
+  return {1.0, std::pow(theta, -2.0 / kHeadDim), std::pow(theta, -4.0 / kHeadDim)};
+}
+
 TEST(Rotary, TurnsPairsByPositionTimesFrequency) {
-  const RotaryTable table(kHeadDim, 500.0, DType::kFloat64);
+  const RotaryTable table(frequencies(500.0), 1, DType::kFloat64);
   const auto before = Doubles::random(4, 2 * kHeadDim, 1, 3);
   Doubles x = before;
   rotate(*table.angles(71), kPositions, x.view(), Turn::kForward);
@@ -29,7 +33,7 @@ TEST(Rotary, TurnsPairsByPositionTimesFrequency) {
 }
 
 TEST(Rotary, BackUndoesForward) {
-  const RotaryTable table(kHeadDim, 10000.0, DType::kFloat64);
+  const RotaryTable table(frequencies(10000.0), 1, DType::kFloat64);
   const auto before = Doubles::random(4, 2 * kHeadDim, 1);
   Doubles x = before;
   rotate(*table.angles(71), kPositions, x.view(), Turn::kForward);
@@ -38,8 +42,21 @@ TEST(Rotary, BackUndoesForward) {
   EXPECT_LT(test::largest_difference(x, before), 1e-14);
 }
 
+// yarn: of cosines and sines, forward and in the gradient.
+TEST(Rotary, TheFactorMultipliesBothWays) {
+  const RotaryTable plain(frequencies(500.0), 1, DType::kFloat64);
+  const RotaryTable larger(frequencies(500.0), 1.25, DType::kFloat64);
+  for (const Turn turn : {Turn::kForward, Turn::kBack}) {
+    auto x = Doubles::random(4, kHeadDim, 1), y = x;
+    rotate(*plain.angles(71), kPositions, x.view(), turn);
+    rotate(*larger.angles(71), kPositions, y.view(), turn);
+    for (double& value : x.values) value *= 1.25;
+    EXPECT_LT(test::largest_difference(y, x), 1e-14);
+  }
+}
+
 TEST(Rotary, AGrownTableLeavesTheOldOneAlone) {
-  const RotaryTable table(kHeadDim, 10000.0, DType::kFloat32);
+  const RotaryTable table(frequencies(10000.0), 1, DType::kFloat32);
   const auto small = table.angles(10), same = table.angles(3);
   EXPECT_EQ(small, same);
   const auto large = table.angles(1000);
@@ -49,7 +66,7 @@ TEST(Rotary, AGrownTableLeavesTheOldOneAlone) {
 }
 
 TEST(Rotary, RefusesPositionsBeyondTheTable) {
-  const RotaryTable table(kHeadDim, 10000.0, DType::kFloat64);
+  const RotaryTable table(frequencies(10000.0), 1, DType::kFloat64);
   Doubles x(1, kHeadDim);
   const std::vector<std::int32_t> position{4096};
   EXPECT_ANY_THROW(rotate(*table.angles(8), position, x.view(), Turn::kForward));

@@ -19,7 +19,7 @@ model::Architecture architecture() {
   config.num_attention_heads = 2;
   config.num_key_value_heads = 1;
   config.vocab_size = kVocabulary;
-  return *model::llama(config, DType::kFloat64);
+  return *model::make_architecture(config, DType::kFloat64);
 }
 
 test::LayerModel random_model() {

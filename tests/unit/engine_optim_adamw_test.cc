@@ -18,7 +18,7 @@ Tensor view(std::vector<T>& values) {
   return contiguous(values.data(), kDType<T>, 1, static_cast<std::int64_t>(values.size()));
 }
 
-// 20 steps of torch.optim.AdamW in fp64 (tests/fixtures/layers/make_llama.py): lr 0.01, betas 0.9
+// 20 steps of torch.optim.AdamW in fp64 (tests/fixtures/layers/make_adamw.py): lr 0.01, betas 0.9
 // and 0.95.
 template <class T>
 double worst_relative_error(double gradient_factor) {

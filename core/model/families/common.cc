@@ -1,12 +1,8 @@
 #include "core/model/families/common.h"
 
-#include <cmath>
-
 #include "core/model/layer_types.h"
 
 namespace ptrain::model::families {
-
-double inverse_root(double value) { return 1.0 / std::sqrt(value); }
 
 bool has_window(const recipe::Model& model, std::int64_t layer) {
   if (model.sliding_window == 0) return false;
@@ -18,7 +14,7 @@ Decoder rotary_decoder(const recipe::Model& model) {
   Decoder decoder;
   decoder.norm_eps = model.rms_norm_eps;
   decoder.activation = model.hidden_act;
-  decoder.attention_scale = inverse_root(static_cast<double>(model.head_dim));
+  decoder.attention_scalar = static_cast<double>(model.head_dim);
   decoder.rotaries = {{model.rope_theta, model.rope_scaling}};
   for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer)
     decoder.layers.push_back({has_window(model, layer) ? model.sliding_window : 0, 0});

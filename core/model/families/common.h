@@ -17,7 +17,4 @@ Decoder rotary_decoder(const recipe::Model& model);
 // Whether a layer has the window, by layer_types and max_window_layers.
 bool has_window(const recipe::Model& model, std::int64_t layer);
 
-// 1 / sqrt(value)
-double inverse_root(double value);
-
 }  // namespace ptrain::model::families

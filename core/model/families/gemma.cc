@@ -38,7 +38,7 @@ Decoder decoder_of_both(const recipe::Model& model) {
   decoder.names.mlp_norm = "pre_feedforward_layernorm";
   decoder.names.down_norm = "post_feedforward_layernorm";
   decoder.embedding_scale = std::sqrt(static_cast<double>(model.hidden_size));
-  decoder.attention_scale = inverse_root(model.query_pre_attn_scalar);
+  decoder.attention_scalar = model.query_pre_attn_scalar;
   decoder.attention_bias = decoder.output_bias = model.attention_bias;
   decoder.final_softcap = model.final_logit_softcapping;
   return decoder;
@@ -91,14 +91,16 @@ Family gemma2() {
 // Gemma 3, its text part: windows on five of six layers, a norm on every head of queries and keys.
 // transformers applies no softcap to its scores.
 Family gemma3() {
-  return {.name = "gemma3",
-          .fields = {"head_dim", "hidden_act", "attention_bias", "rms_norm_eps", "rope_theta",
-                     "rope_scaling", "rope_local_base_freq", "num_key_value_heads",
-                     "sliding_window", "layer_types", "query_pre_attn_scalar",
-                     "final_logit_softcapping"},
-          .complete = complete_gemma3,
-          .decoder = gemma3_decoder,
-          .hf = dialect_of_both("gemma3_text", "Gemma3ForCausalLM")};
+  HfDialect hf = dialect_of_both("gemma3_text", "Gemma3ForCausalLM");
+  hf.defaults.rope_theta = 1e6;
+  return {
+      .name = "gemma3",
+      .fields = {"head_dim", "hidden_act", "attention_bias", "rms_norm_eps", "rope_theta",
+                 "rope_scaling", "rope_local_base_freq", "num_key_value_heads", "sliding_window",
+                 "layer_types", "query_pre_attn_scalar", "final_logit_softcapping"},
+      .complete = complete_gemma3,
+      .decoder = gemma3_decoder,
+      .hf = std::move(hf)};
 }
 
 }  // namespace ptrain::model::families

@@ -41,7 +41,7 @@ Decoder decoder(const recipe::Model& model) {
   decoder.linears_transposed = true;
   decoder.gated = false;
   decoder.activation = model.hidden_act;
-  decoder.attention_scale = inverse_root(static_cast<double>(model.head_dim));
+  decoder.attention_scalar = static_cast<double>(model.head_dim);
   decoder.num_positions = model.max_position_embeddings;
   decoder.layers.resize(static_cast<std::size_t>(model.num_hidden_layers));
   decoder.names = names();

@@ -28,7 +28,7 @@ Family qwen2() {
   hf.defaults.max_window_layers = 28;
   hf.has_window_switch = true;
   return {.name = "qwen2",
-          .fields = {"hidden_act", "rms_norm_eps", "rope_theta", "rope_scaling",
+          .fields = {"head_dim", "hidden_act", "rms_norm_eps", "rope_theta", "rope_scaling",
                      "num_key_value_heads", "sliding_window", "max_window_layers", "layer_types"},
           .complete = complete,
           .decoder = decoder,

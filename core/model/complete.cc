@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/model/family.h"
+#include "core/model/layer_types.h"
+#include "core/model/rotary.h"
+
+namespace ptrain::model {
+namespace {
+
+// Bounds that keep every product of sizes inside 63 bits.
+constexpr std::int64_t kMaxWidth = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxVocabulary = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxLayers = std::int64_t{1} << 14;
+
+Status check_size(std::string_view field, std::int64_t value, std::int64_t limit) {
+  if (value >= 1 && value <= limit) return {};
+  return fail(ExitCode::kUsage, fmt::format("model.{} is {}", field, value),
+              fmt::format("give a whole number from 1 to {}", limit));
+}
+
+Status check_sizes(const recipe::Model& model) {
+  PTRAIN_CHECK(check_size("hidden_size", model.hidden_size, kMaxWidth));
+  PTRAIN_CHECK(check_size("intermediate_size", model.intermediate_size, kMaxWidth));
+  PTRAIN_CHECK(check_size("num_hidden_layers", model.num_hidden_layers, kMaxLayers));
+  PTRAIN_CHECK(check_size("num_attention_heads", model.num_attention_heads, kMaxWidth));
+  PTRAIN_CHECK(check_size("num_key_value_heads", model.num_key_value_heads, kMaxWidth));
+  return check_size("vocab_size", model.vocab_size, kMaxVocabulary);
+}
+
+Status check_heads(const recipe::Model& model) {
+  const std::int64_t heads = model.num_attention_heads;
+  PTRAIN_CHECK(check_size("head_dim", model.head_dim, kMaxWidth / heads));
+  if (model.head_dim % 2 != 0) {
+    return fail(ExitCode::kUsage, fmt::format("model.head_dim {} is odd", model.head_dim),
+                "rotary positions turn pairs of elements: make it even");
+  }
+  if (heads % model.num_key_value_heads != 0) {
+    return fail(ExitCode::kUsage,
+                fmt::format("model.num_attention_heads {} is not a multiple of "
+                            "model.num_key_value_heads {}",
+                            heads, model.num_key_value_heads),
+                "every key-value head serves the same number of attention heads");
+  }
+  return {};
+}
+
+// hidden_size / num_attention_heads, where neither the recipe nor the family gives it.
+Status fill_head_dim(recipe::Model& model) {
+  if (model.head_dim != 0) return {};
+  if (model.hidden_size % model.num_attention_heads != 0) {
+    return fail(ExitCode::kUsage,
+                fmt::format("model.hidden_size {} is not a multiple of "
+                            "model.num_attention_heads {}",
+                            model.hidden_size, model.num_attention_heads),
+                "change one of them or give model.head_dim");
+  }
+  model.head_dim = model.hidden_size / model.num_attention_heads;
+  return {};
+}
+
+bool uses(const Family& family, std::string_view field) {
+  return std::find(family.fields.begin(), family.fields.end(), field) != family.fields.end();
+}
+
+// Sizes that follow from others are no choice of the family: a complete model stays complete.
+bool follows_from_others(const recipe::Model& model, std::string_view field) {
+  if (field == "num_key_value_heads") return model.num_key_value_heads == model.num_attention_heads;
+  return field == "head_dim" && model.head_dim * model.num_attention_heads == model.hidden_size;
+}
+
+Status check_fields(const Family& family, const recipe::Model& model) {
+  std::vector<std::string> unused;
+  for (const OptionalField& field : optional_fields())
+    if (field.is_set(model) && !uses(family, field.name) && !follows_from_others(model, field.name))
+      unused.push_back(fmt::format("model.{}", field.name));
+  if (unused.empty()) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("{} has no effect in family {}", fmt::join(unused, ", "), family.name),
+              "leave it out or choose another model.family");
+}
+
+Status check_layer_types(const recipe::Model& model) {
+  for (const std::string& word : words_of(model.layer_types)) {
+    if (word == kFullAttention || word == kSlidingAttention) continue;
+    return fail(
+        ExitCode::kUsage, fmt::format("model.layer_types has '{}'", word),
+        fmt::format("allowed: {}, {}, separated by commas", kFullAttention, kSlidingAttention));
+  }
+  if (model.layer_types.find(kSlidingAttention) != std::string::npos && model.sliding_window == 0)
+    return fail(ExitCode::kUsage, "model.layer_types has sliding_attention, but there is no window",
+                "give model.sliding_window");
+  if (model.max_window_layers > 0 && model.sliding_window == 0)
+    return fail(ExitCode::kUsage, "model.max_window_layers has no effect without a window",
+                "give model.sliding_window or leave it out");
+  if (model.max_window_layers > 0 && !model.layer_types.empty())
+    return fail(ExitCode::kUsage, "model.max_window_layers and model.layer_types contradict",
+                "keep one of them");
+  return {};
+}
+
+}  // namespace
+
+Result<recipe::Model> complete(recipe::Model model) {
+  PTRAIN_TRY(const Family* family, find_family(model.family));
+  PTRAIN_CHECK(check_fields(*family, model));
+  if (model.num_key_value_heads == 0) model.num_key_value_heads = model.num_attention_heads;
+  family->complete(model);
+  PTRAIN_CHECK(check_sizes(model));
+  PTRAIN_CHECK(fill_head_dim(model));
+  PTRAIN_CHECK(check_heads(model));
+  PTRAIN_CHECK(check_layer_types(model));
+  PTRAIN_CHECK(check_rope_scaling(model.rope_scaling, model.rope_theta));
+  return model;
+}
+
+}  // namespace ptrain::model

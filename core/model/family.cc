@@ -1,0 +1,62 @@
+#include "core/model/family.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/model/families/families.h"
+
+namespace ptrain::model {
+
+std::span<const Family> all_families() {
+  static const std::vector<Family> all = {
+      families::llama(), families::mistral(), families::qwen2(), families::qwen3(),
+      families::gpt2(),  families::gemma2(),  families::gemma3()};
+  return all;
+}
+
+Result<const Family*> find_family(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Family& family : all_families()) {
+    if (family.name == name) return &family;
+    names.push_back(family.name);
+  }
+  return fail(ExitCode::kUsage, fmt::format("model.family '{}' is not known", name),
+              fmt::format("allowed: {}", fmt::join(names, ", ")));
+}
+
+namespace {
+
+const recipe::Model kUnset;
+
+#define PTRAIN_OPTIONAL(field)                                                     \
+  {                                                                                \
+#field, [](const recipe::Model& model) { return model.field != kUnset.field; } \
+  }
+
+const std::array kOptional = {OptionalField PTRAIN_OPTIONAL(head_dim),
+                              OptionalField PTRAIN_OPTIONAL(num_key_value_heads),
+                              OptionalField PTRAIN_OPTIONAL(hidden_act),
+                              OptionalField PTRAIN_OPTIONAL(attention_bias),
+                              OptionalField PTRAIN_OPTIONAL(mlp_bias),
+                              OptionalField PTRAIN_OPTIONAL(rms_norm_eps),
+                              OptionalField PTRAIN_OPTIONAL(layer_norm_eps),
+                              OptionalField PTRAIN_OPTIONAL(rope_theta),
+                              OptionalField PTRAIN_OPTIONAL(rope_scaling),
+                              OptionalField PTRAIN_OPTIONAL(rope_local_base_freq),
+                              OptionalField PTRAIN_OPTIONAL(sliding_window),
+                              OptionalField PTRAIN_OPTIONAL(max_window_layers),
+                              OptionalField PTRAIN_OPTIONAL(layer_types),
+                              OptionalField PTRAIN_OPTIONAL(query_pre_attn_scalar),
+                              OptionalField PTRAIN_OPTIONAL(attn_logit_softcapping),
+                              OptionalField PTRAIN_OPTIONAL(final_logit_softcapping)};
+
+#undef PTRAIN_OPTIONAL
+
+}  // namespace
+
+std::span<const OptionalField> optional_fields() { return kOptional; }
+
+}  // namespace ptrain::model

@@ -1,0 +1,134 @@
+#include "core/model/rotary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace ptrain::model {
+namespace {
+
+using recipe::RopeScaling;
+using recipe::RopeType;
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// Slow frequencies (whose wave is longer than the original context by low_freq_factor) are divided,
+// fast ones kept, those between blended.
+double llama3(double frequency, const RopeScaling& scaling) {
+  const auto context = static_cast<double>(scaling.original_max_position_embeddings);
+  const double wave = kTurn / frequency;
+  if (wave < context / scaling.high_freq_factor) return frequency;
+  if (wave > context / scaling.low_freq_factor) return frequency / scaling.factor;
+  const double kept = (context / wave - scaling.low_freq_factor) /
+                      (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - kept) * frequency / scaling.factor + kept * frequency;
+}
+
+// The pair that turns so many times over the original context (a real number).
+double pair_of_turns(double turns, const RotarySpec& rotary, std::int64_t head_dim) {
+  const auto context = static_cast<double>(rotary.scaling.original_max_position_embeddings);
+  return static_cast<double>(head_dim) * std::log(context / (turns * kTurn)) /
+         (2 * std::log(rotary.theta));
+}
+
+// Pairs before the ramp keep their frequency, pairs after it are divided.
+std::vector<double> yarn(std::vector<double> frequencies, const RotarySpec& rotary,
+                         std::int64_t head_dim) {
+  const RopeScaling& scaling = rotary.scaling;
+  double low = pair_of_turns(scaling.beta_fast > 0 ? scaling.beta_fast : 32, rotary, head_dim);
+  double high = pair_of_turns(scaling.beta_slow > 0 ? scaling.beta_slow : 1, rotary, head_dim);
+  if (scaling.truncate) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0), high = std::min(high, static_cast<double>(head_dim - 1));
+  if (low == high) high += 0.001;  // as transformers: no division by zero
+  for (std::size_t j = 0; j < frequencies.size(); ++j) {
+    const double divided = std::clamp((static_cast<double>(j) - low) / (high - low), 0.0, 1.0);
+    frequencies[j] = frequencies[j] / scaling.factor * divided + frequencies[j] * (1 - divided);
+  }
+  return frequencies;
+}
+
+double yarn_scale(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+struct Parameter {
+  std::string_view name;
+  bool is_set;
+  bool wanted;    // the type cannot do without it
+  bool accepted;  // the type reads it
+};
+
+std::vector<Parameter> parameters_of(const RopeScaling& s) {
+  const bool linear = s.rope_type == RopeType::kLinear, llama3 = s.rope_type == RopeType::kLlama3;
+  const bool yarn = s.rope_type == RopeType::kYarn;
+  const bool scaled = linear || llama3 || yarn;
+  return {{"factor", s.factor != 0, scaled, scaled},
+          {"original_max_position_embeddings", s.original_max_position_embeddings != 0,
+           llama3 || yarn, llama3 || yarn},
+          {"low_freq_factor", s.low_freq_factor != 0, llama3, llama3},
+          {"high_freq_factor", s.high_freq_factor != 0, llama3, llama3},
+          {"attention_factor", s.attention_factor != 0, false, yarn},
+          {"beta_fast", s.beta_fast != 0, false, yarn},
+          {"beta_slow", s.beta_slow != 0, false, yarn},
+          {"mscale", s.mscale != 0, s.mscale_all_dim != 0, yarn},
+          {"mscale_all_dim", s.mscale_all_dim != 0, s.mscale != 0, yarn},
+          {"truncate", !s.truncate, false, yarn}};
+}
+
+}  // namespace
+
+std::vector<double> rotary_frequencies(const RotarySpec& rotary, std::int64_t head_dim) {
+  std::vector<double> frequencies;
+  for (std::int64_t j = 0; j < head_dim / 2; ++j)
+    frequencies.push_back(
+        std::pow(rotary.theta, -2.0 * static_cast<double>(j) / static_cast<double>(head_dim)));
+  switch (rotary.scaling.rope_type) {
+    case RopeType::kDefault:
+      break;
+    case RopeType::kLinear:
+      for (double& frequency : frequencies) frequency /= rotary.scaling.factor;
+      break;
+    case RopeType::kLlama3:
+      for (double& frequency : frequencies) frequency = llama3(frequency, rotary.scaling);
+      break;
+    case RopeType::kYarn:
+      return yarn(std::move(frequencies), rotary, head_dim);
+  }
+  return frequencies;
+}
+
+double rotary_factor(const RotarySpec& rotary) {
+  const RopeScaling& scaling = rotary.scaling;
+  if (scaling.rope_type != RopeType::kYarn) return 1;
+  if (scaling.attention_factor > 0) return scaling.attention_factor;
+  if (scaling.mscale == 0) return yarn_scale(scaling.factor, 1);
+  return yarn_scale(scaling.factor, scaling.mscale) /
+         yarn_scale(scaling.factor, scaling.mscale_all_dim);
+}
+
+Status check_rope_scaling(const RopeScaling& scaling, double theta) {
+  std::vector<std::string_view> missing, unused;
+  for (const Parameter& parameter : parameters_of(scaling)) {
+    if (parameter.wanted && !parameter.is_set) missing.push_back(parameter.name);
+    if (!parameter.accepted && parameter.is_set) unused.push_back(parameter.name);
+  }
+  if (!missing.empty())
+    return fail(ExitCode::kUsage,
+                fmt::format("model.rope_scaling needs {}", fmt::join(missing, ", ")),
+                "its rope_type cannot do without");
+  if (!unused.empty())
+    return fail(ExitCode::kUsage,
+                fmt::format("model.rope_scaling: {} has no effect", fmt::join(unused, ", ")),
+                "its rope_type does not read it: leave it out");
+  if (scaling.rope_type == RopeType::kLlama3 && scaling.high_freq_factor <= scaling.low_freq_factor)
+    return fail(ExitCode::kUsage,
+                "model.rope_scaling: high_freq_factor is not above low_freq_factor",
+                "in Llama 3 they are 4 and 1");
+  if (scaling.rope_type == RopeType::kYarn && theta <= 1)
+    return fail(ExitCode::kUsage, "yarn needs a model.rope_theta above 1", "10000 is usual");
+  return {};
+}
+
+}  // namespace ptrain::model

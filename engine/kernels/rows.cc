@@ -1,0 +1,103 @@
+#include "engine/kernels/rows.h"
+
+#include "engine/base/engine_error.h"
+#include "engine/kernels/vector.h"
+
+namespace ptrain::kernels {
+namespace {
+
+template <class T>
+struct Pair {
+  const T* x;
+  T* y;
+  std::int64_t size;
+  T factor = 0;
+};
+
+template <class T>
+PT_INLINE void add_one_body(const Pair<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < row.size; ++i) row.y[i] += row.x[i];
+}
+PT_KERNEL(add_one, Pair)
+
+template <class T>
+PT_INLINE void scale_one_body(const Pair<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < row.size; ++i) row.y[i] *= row.factor;
+}
+PT_KERNEL(scale_one, Pair)
+
+template <class T>
+PT_INLINE void softcap_one_body(const Pair<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < row.size; ++i)
+    row.y[i] = row.factor * hyperbolic_tangent(row.y[i] / row.factor);
+}
+PT_KERNEL(softcap_one, Pair)
+
+template <class T>
+PT_INLINE void softcap_backward_one_body(const Pair<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < row.size; ++i) {
+    const T share = row.x[i] / row.factor;
+    row.y[i] *= T{1} - share * share;
+  }
+}
+PT_KERNEL(softcap_backward_one, Pair)
+
+template <class T>
+T* row_of(const Tensor& tensor, std::int64_t t) {
+  return tensor.as<T>() + t * tensor.stride;
+}
+
+}  // namespace
+
+void add_row(const Tensor& row, const Tensor& y) {
+  PT_CHECK(row.rows == 1 && row.cols == y.cols);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      add_one(Pair<T>{row.as<T>(), row_of<T>(y, t), y.cols});
+  });
+}
+
+void sum_rows(const Tensor& y, const Tensor& sum) {
+  PT_CHECK(sum.rows == 1 && sum.cols == y.cols);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      add_one(Pair<T>{row_of<T>(y, t), sum.as<T>(), y.cols});
+  });
+}
+
+void add(const Tensor& x, const Tensor& y) {
+  PT_CHECK(x.rows == y.rows && x.cols == y.cols);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      add_one(Pair<T>{row_of<T>(x, t), row_of<T>(y, t), y.cols});
+  });
+}
+
+void scale(double factor, const Tensor& y) {
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      scale_one(Pair<T>{nullptr, row_of<T>(y, t), y.cols, static_cast<T>(factor)});
+  });
+}
+
+void softcap(double cap, const Tensor& y) {
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      softcap_one(Pair<T>{nullptr, row_of<T>(y, t), y.cols, static_cast<T>(cap)});
+  });
+}
+
+void softcap_backward(double cap, const Tensor& capped, const Tensor& dy) {
+  PT_CHECK(capped.rows == dy.rows && capped.cols == dy.cols);
+  dispatch(dy.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < dy.rows; ++t)
+      softcap_backward_one(
+          Pair<T>{row_of<T>(capped, t), row_of<T>(dy, t), dy.cols, static_cast<T>(cap)});
+  });
+}
+
+}  // namespace ptrain::kernels

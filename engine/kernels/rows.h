@@ -1,0 +1,22 @@
+#pragma once
+
+#include "engine/base/tensor.h"
+
+namespace ptrain::kernels {
+
+// Every row of y [T, n] += row [1, n].
+void add_row(const Tensor& row, const Tensor& y);
+// sum [1, n] += all rows of y [T, n], in their order.
+void sum_rows(const Tensor& y, const Tensor& sum);
+
+// y += x, both [T, n].
+void add(const Tensor& x, const Tensor& y);
+// y *= factor.
+void scale(double factor, const Tensor& y);
+
+// y becomes cap * tanh(y / cap).
+void softcap(double cap, const Tensor& y);
+// dy *= the derivative of softcap, where `capped` is what softcap gave.
+void softcap_backward(double cap, const Tensor& capped, const Tensor& dy);
+
+}  // namespace ptrain::kernels

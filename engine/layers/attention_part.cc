@@ -1,0 +1,117 @@
+#include "engine/layers/attention_part.h"
+
+#include <algorithm>
+
+#include "engine/base/planted.h"
+
+namespace ptrain::layers {
+namespace {
+
+using model::Role;
+
+kernels::AttentionShape shape_of(const model::Architecture& architecture,
+                                 const model::LayerSpec& spec) {
+  const recipe::Model& config = architecture.config;
+  const model::Decoder& decoder = architecture.decoder;
+  return {.num_heads = config.num_attention_heads,
+          .num_kv_heads = config.num_key_value_heads,
+          .head_dim = config.head_dim,
+          .scalar = decoder.attention_scalar,
+          .softcap = decoder.attention_softcap,
+          .window = decoder.layers[static_cast<std::size_t>(spec.index - 1)].window};
+}
+
+Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span) {
+  const std::int64_t begin = planted(Bug::kMaskLeak) ? 0 : span.begin;
+  return tensor.row_range(begin, span.end - begin);
+}
+
+}  // namespace
+
+AttentionPart::AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
+                             std::shared_ptr<const kernels::RotaryTable> rotary)
+    : shape_(shape_of(architecture, spec)),
+      rotary_(std::move(rotary)),
+      linears_(Places(architecture, spec), Role::kQuery, Role::kQueryBias,
+               architecture.decoder.names.query_key_value.empty() ? 3 : 1) {
+  const Places places(architecture, spec);
+  stash_.qkv = places.stash("qkv");
+  stash_.attention = places.stash("attention");
+  stash_.log_sum_exp = places.stash("log_sum_exp");
+  if (!architecture.decoder.query_key_norm) return;
+  norms_.emplace(HeadNorms{{architecture.decoder, places.parameter(Role::kQueryNorm)},
+                           {architecture.decoder, places.parameter(Role::kKeyNorm)}});
+  stash_.query_key = places.stash("query_key");
+  stash_.query_key_scale = places.stash("query_key_scale");
+}
+
+AttentionPart::Kept AttentionPart::kept(Workspace& work) const {
+  Kept kept;
+  if (norms_) {
+    kept.query_key = work.stash_or_scratch(stash_.query_key, shape_.query_cols() + key_cols());
+    kept.query_key_scale =
+        work.stash_or_scratch(stash_.query_key_scale, shape_.num_heads + shape_.num_kv_heads);
+  }
+  kept.qkv = work.stash_or_scratch(stash_.qkv, shape_.qkv_cols());
+  kept.attention = work.stash_or_scratch(stash_.attention, shape_.query_cols());
+  kept.log_sum_exp = work.stash_or_scratch(stash_.log_sum_exp, shape_.num_heads);
+  return kept;
+}
+
+void AttentionPart::forward(const Context& context, const Tensor& normed, const Kept& kept) const {
+  linears_.forward(context, normed, kept.qkv);
+  if (norms_) norm_heads(context, kept);
+  turn(context, kept.qkv, kernels::Turn::kForward);
+  for (const data::DocumentSpan& span : context.batch.documents)
+    kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(kept.attention, span),
+                       rows_of(kept.log_sum_exp, span), context.arena);
+}
+
+void AttentionPart::backward(const Context& context, std::span<const GradientTarget> gradients,
+                             const Kept& kept, const Tensor& dattention,
+                             const Tensor& dnormed) const {
+  for (const data::DocumentSpan& span : context.batch.documents)
+    kernels::attention_backward(
+        shape_,
+        {rows_of(kept.attention, span), rows_of(kept.log_sum_exp, span), rows_of(dattention, span)},
+        rows_of(kept.qkv, span), context.arena);
+  turn(context, kept.qkv, kernels::Turn::kBack);
+  if (norms_) norm_heads_backward(context, gradients, kept);
+  linears_.backward(context, gradients, kept.qkv, dnormed);
+}
+
+void AttentionPart::queue(const Tensor& normed, const Kept& kept,
+                          std::span<const GradientTarget> gradients,
+                          std::vector<WeightProduct>& products) const {
+  linears_.queue(normed, kept.qkv, gradients, products);
+}
+
+// Queries and keys, which lie side by side.
+void AttentionPart::turn(const Context& context, const Tensor& qkv, kernels::Turn turn) const {
+  if (rotary_ == nullptr) return;
+  const auto& positions = context.batch.positions;
+  const std::int32_t last = positions.empty() ? 0 : *std::ranges::max_element(positions);
+  const Tensor turned = qkv.columns(0, shape_.query_cols() + key_cols());
+  kernels::rotate(*rotary_->angles(std::int64_t{last} + 1), positions, turned, turn);
+}
+
+void AttentionPart::norm_heads(const Context& context, const Kept& kept) const {
+  copy_tensor(kept.qkv.columns(0, kept.query_key.cols), kept.query_key);
+  const Tensor& scale = kept.query_key_scale;
+  norms_->query.forward(context, queries(kept.query_key), queries(kept.qkv),
+                        scale.columns(0, shape_.num_heads));
+  norms_->key.forward(context, keys(kept.query_key), keys(kept.qkv),
+                      scale.columns(shape_.num_heads, shape_.num_kv_heads));
+}
+
+void AttentionPart::norm_heads_backward(const Context& context,
+                                        std::span<const GradientTarget> gradients,
+                                        const Kept& kept) const {
+  const Tensor& scale = kept.query_key_scale;
+  norms_->query.backward(context, gradients, queries(kept.query_key),
+                         scale.columns(0, shape_.num_heads), queries(kept.qkv));
+  norms_->key.backward(context, gradients, keys(kept.query_key),
+                       scale.columns(shape_.num_heads, shape_.num_kv_heads), keys(kept.qkv));
+}
+
+}  // namespace ptrain::layers

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/kernels/attention.h"
+#include "engine/kernels/rotary.h"
+#include "engine/layers/linear.h"
+#include "engine/layers/norm.h"
+#include "engine/layers/workspace.h"
+
+namespace ptrain::layers {
+
+// A block's attention, from its norm to what the output projection reads: queries, keys and values
+// with their biases, norms of heads, positions, softmax inside every document.
+class AttentionPart {
+ public:
+  // rotary: null where positions do not turn queries and keys.
+  AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
+                std::shared_ptr<const kernels::RotaryTable> rotary);
+
+  // query_key: before its norm, where it has one; qkv: after norm and positions.
+  struct Kept {
+    Tensor query_key, query_key_scale, qkv, attention, log_sum_exp;
+  };
+  Kept kept(Workspace& work) const;
+
+  void forward(const Context& context, const Tensor& normed, const Kept& kept) const;
+  // qkv becomes its gradient; dnormed is written.
+  void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
+                const Tensor& dattention, const Tensor& dnormed) const;
+  void queue(const Tensor& normed, const Kept& kept, std::span<const GradientTarget> gradients,
+             std::vector<WeightProduct>& products) const;
+  void turn(const Context& context, const Tensor& qkv, kernels::Turn turn) const;
+
+ private:
+  struct HeadNorms {
+    HeadNorm query, key;
+  };
+  Tensor queries(const Tensor& tensor) const { return tensor.columns(0, shape_.query_cols()); }
+  Tensor keys(const Tensor& tensor) const {
+    return tensor.columns(shape_.query_cols(), key_cols());
+  }
+  std::int64_t key_cols() const { return shape_.num_kv_heads * shape_.head_dim; }
+  void norm_heads(const Context& context, const Kept& kept) const;
+  void norm_heads_backward(const Context& context, std::span<const GradientTarget> gradients,
+                           const Kept& kept) const;
+
+  kernels::AttentionShape shape_;
+  std::shared_ptr<const kernels::RotaryTable> rotary_;
+  Linears linears_;
+  std::optional<HeadNorms> norms_;
+  struct {
+    std::size_t query_key = 0, query_key_scale = 0, qkv, attention, log_sum_exp;
+  } stash_;
+};
+
+}  // namespace ptrain::layers

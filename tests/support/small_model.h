@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "core/recipe/model.h"
+
+namespace ptrain::support {
+
+// A model of a family with everything switched on that the family has: windows shorter than a
+// document, biases, softcaps, scaled positions.
+inline recipe::Model small_model(const std::string& family) {
+  recipe::Model model;
+  model.family = family;
+  model.hidden_size = 16;
+  model.intermediate_size = 44;
+  model.num_hidden_layers = 2;
+  model.num_attention_heads = 4;
+  model.num_key_value_heads = family == "gpt2" ? 0 : 2;
+  if (family != "gpt2") model.head_dim = family == "gemma3" ? 6 : 4;
+  model.vocab_size = 61;
+  if (family == "llama") model.mlp_bias = true;
+  if (family == "gpt2") model.max_position_embeddings = 40;
+  if (family == "llama" || family == "qwen3") model.attention_bias = true;
+  if (family != "llama" && family != "gpt2") model.sliding_window = 5;
+  if (family == "qwen2" || family == "qwen3") model.max_window_layers = 1;
+  if (family.starts_with("gemma")) model.final_logit_softcapping = 3;
+  if (family == "gemma2") model.attn_logit_softcapping = 2;
+  if (family == "gemma3") model.layer_types = "sliding_attention,full_attention";
+  if (family == "qwen2")
+    model.rope_scaling = {
+        .rope_type = recipe::RopeType::kYarn, .factor = 4, .original_max_position_embeddings = 16};
+  return model;
+}
+
+}  // namespace ptrain::support

@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "core/model/hf_config.h"
+#include "tests/support/fixture_reader.h"
+#include "tests/support/layer_model.h"
+
+namespace ptrain {
+namespace {
+
+using test::Keep;
+using test::LayerModel;
+using test::WeightTime;
+
+// What transformers' models gave in fp64 (tests/fixtures/layers/make_families.py).
+struct Fixture {
+  std::string config;  // config.json
+  data::MicroBatch batch;
+  double loss = 0;
+  std::map<std::string, std::vector<double>> weights, gradients;
+  std::vector<double> logits;
+};
+
+constexpr std::int64_t kVocabulary = 29;
+
+Fixture read_fixture(const std::string& name) {
+  test::FixtureReader file("layers/" + name + ".bin");
+  Fixture fixture;
+  fixture.config = file.text(file.integer());
+  std::vector<std::pair<std::string, std::int64_t>> names(static_cast<std::size_t>(file.integer()));
+  for (auto& [parameter, size] : names) {
+    parameter = file.text(file.integer());
+    size = file.integer();
+  }
+  const std::int64_t num_tokens = file.integer(), num_documents = file.integer();
+  fixture.batch.rows = 2;
+  fixture.batch.sequence = num_tokens / 2;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : file.integers(num_documents)) {
+    fixture.batch.documents.push_back({begin, end});
+    for (std::int64_t t = begin; t < end; ++t)
+      fixture.batch.positions.push_back(static_cast<std::int32_t>(t - begin));
+    begin = end;
+  }
+  for (const auto token : file.integers(num_tokens))
+    fixture.batch.tokens.push_back(static_cast<std::int32_t>(token));
+  for (const auto target : file.integers(num_tokens))
+    fixture.batch.targets.push_back(static_cast<std::int32_t>(target));
+  fixture.loss = file.doubles(1)[0];
+  for (auto& [parameter, size] : names) fixture.weights[parameter] = file.doubles(size);
+  for (auto& [parameter, size] : names) fixture.gradients[parameter] = file.doubles(size);
+  fixture.logits = file.doubles(num_tokens * kVocabulary);
+  return fixture;
+}
+
+LayerModel model_of(const Fixture& fixture, DType dtype, std::int64_t gap = 0) {
+  const model::HfConfig config = model::from_hf_config(fixture.config).value();
+  LayerModel model(model::make_architecture(config.model, dtype).value(), gap);
+  EXPECT_EQ(model.num_parameters(), fixture.weights.size());
+  for (std::size_t i = 0; i < model.num_parameters(); ++i) {
+    const auto& values = fixture.weights.at(model.architecture().parameters[i].name);
+    dispatch(dtype, [&]<class T>(T) {
+      for (std::size_t e = 0; e < values.size(); ++e)
+        model.parameter(i).as<T>()[e] = static_cast<T>(values[e]);
+    });
+  }
+  return model;
+}
+
+// |gradient - factor * wanted| / |factor * wanted|, as vectors.
+double relative_error(const Tensor& gradient, const std::vector<double>& wanted, double factor) {
+  double difference = 0, norm = 0;
+  dispatch(gradient.dtype, [&]<class T>(T) {
+    for (std::size_t e = 0; e < wanted.size(); ++e) {
+      difference += std::pow(static_cast<double>(gradient.as<T>()[e]) - factor * wanted[e], 2);
+      norm += std::pow(factor * wanted[e], 2);
+    }
+  });
+  return std::sqrt(difference / norm);
+}
+
+void expect_gradients(const LayerModel& model, const Fixture& fixture, double bound,
+                      double factor = 1) {
+  for (std::size_t i = 0; i < model.num_parameters(); ++i) {
+    const std::string& name = model.architecture().parameters[i].name;
+    EXPECT_LT(relative_error(model.gradient(i), fixture.gradients.at(name), factor), bound) << name;
+  }
+}
+
+void expect_same_gradients(const LayerModel& first, const LayerModel& second) {
+  for (std::size_t i = 0; i < first.num_parameters(); ++i)
+    EXPECT_EQ(std::memcmp(first.gradient(i).data, second.gradient(i).data,
+                          static_cast<std::size_t>(first.gradient(i).num_elements() *
+                                                   size_of(first.gradient(i).dtype))),
+              0)
+        << first.architecture().parameters[i].name;
+}
+
+struct Case {
+  const char* name;
+  DType dtype;
+  double bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-5; }
+  double logits_bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-6; }
+};
+
+class Families : public testing::TestWithParam<Case> {};
+
+TEST_P(Families, LossAndGradientsAreThoseOfTransformers) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel model = model_of(fixture, GetParam().dtype);
+  const layers::LossSums sums = model.step(fixture.batch);
+  EXPECT_EQ(sums.num_targets, 6 + 1 + 11 + 18);
+  EXPECT_NEAR(sums.loss / fixture.loss, 1, GetParam().bound());
+  EXPECT_NEAR(model.loss(fixture.batch).loss / fixture.loss, 1, GetParam().bound());
+  expect_gradients(model, fixture, GetParam().bound());
+}
+
+TEST_P(Families, LogitsAreThoseOfTransformers) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  auto logits = model_of(fixture, GetParam().dtype).logits(fixture.batch);
+  ASSERT_EQ(logits.size(), fixture.logits.size());
+  const Tensor found = contiguous(logits.data(), DType::kFloat64, 1, std::ssize(logits));
+  EXPECT_LT(relative_error(found, fixture.logits, 1), GetParam().logits_bound());
+}
+
+TEST_P(Families, WeightsThatDoNotTouchGiveTheSame) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel model = model_of(fixture, GetParam().dtype, 3);
+  EXPECT_NEAR(model.step(fixture.batch).loss / fixture.loss, 1, GetParam().bound());
+  expect_gradients(model, fixture, GetParam().bound());
+}
+
+TEST_P(Families, TwoMicroBatchesAddUp) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel model = model_of(fixture, GetParam().dtype);
+  model.step(fixture.batch);
+  model.step(fixture.batch);
+  expect_gradients(model, fixture, GetParam().bound(), 2);
+}
+
+TEST_P(Families, RecomputationGivesTheSameBits) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel kept = model_of(fixture, GetParam().dtype);
+  LayerModel recomputed = model_of(fixture, GetParam().dtype);
+  EXPECT_EQ(kept.step(fixture.batch).loss, recomputed.step(fixture.batch, Keep::kInput).loss);
+  expect_same_gradients(kept, recomputed);
+}
+
+TEST_P(Families, WeightGradientsMadeLateHaveTheSameBits) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel at_once = model_of(fixture, GetParam().dtype);
+  LayerModel late = model_of(fixture, GetParam().dtype);
+  at_once.step(fixture.batch);
+  late.step(fixture.batch, Keep::kAll, WeightTime::kAfterAllInputs);
+  expect_same_gradients(at_once, late);
+}
+
+TEST_P(Families, DocumentsDoNotSeeEachOther) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel model = model_of(fixture, GetParam().dtype);
+  const auto before = model.hidden(fixture.batch).back();
+  data::MicroBatch changed = fixture.batch;
+  const data::DocumentSpan span = changed.documents[2];
+  for (std::int64_t t = span.begin; t < span.end; ++t) {
+    auto& token = changed.tokens[static_cast<std::size_t>(t)];
+    token = (token + 1) % kVocabulary;
+  }
+  const auto after = model.hidden(changed).back();
+  const auto row = before.size() / static_cast<std::size_t>(changed.num_tokens());
+  for (std::int64_t t = 0; t < changed.num_tokens(); ++t) {
+    const auto offset = static_cast<std::size_t>(t) * row;
+    const bool same = std::memcmp(before.data() + offset, after.data() + offset, row) == 0;
+    EXPECT_EQ(same, t < span.begin || t >= span.end) << "token " << t;
+  }
+}
+
+// What a call takes from the arena it gives back.
+TEST_P(Families, NothingStaysTaken) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel model = model_of(fixture, GetParam().dtype);
+  model.step(fixture.batch, Keep::kInput);
+  model.loss(fixture.batch);
+  EXPECT_EQ(model.arena().live(program::MemoryClass::kTemporary), Bytes{0});
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* name : {"llama_free", "llama_tied", "llama3", "mistral", "qwen2", "qwen3",
+                           "gpt2", "gpt2_gelu", "gemma2", "gemma3"})
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) all.push_back({name, dtype});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(cases()), [](const auto& each) {
+  return std::string(each.param.name) + "_" + std::string(name_of(each.param.dtype));
+});
+
+}  // namespace
+}  // namespace ptrain
