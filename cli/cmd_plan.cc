@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "core/model/optimizer.h"
-#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "launcher/plan/report.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/mesh/state_plan.h"
-#include "core/mesh/state_plan.h"
 #include "core/program/gradient_places.h"
 
 namespace ptrain::program {

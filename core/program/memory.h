@@ -40,7 +40,6 @@ struct MemoryContext {
   std::span<const mesh::BufferPlan> buffers;
   std::int64_t sequence = 0;  // tokens of a row
   int shard_rank = 0;         // whose bytes: shards may differ
-  int shard_rank = 0;         // whose bytes: shards may differ
 };
 
 // Held from start to end of training: master parameters, optimizer state, gradients that live

@@ -11,7 +11,6 @@
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
 #include "engine/train/optimizer_settings.h"
-#include "engine/train/optimizer_settings.h"
 
 namespace ptrain::train {
 namespace {

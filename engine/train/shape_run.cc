@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/model/optimizer.h"
-#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"

@@ -7,7 +7,6 @@
 #include "core/program/compile.h"
 #include "core/program/validate.h"
 #include "core/model/optimizer.h"
-#include "core/model/optimizer.h"
 #include "core/recipe/precision.h"
 #include "launcher/plan/explain.h"
 

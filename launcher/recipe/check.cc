@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/recipe/field.h"
-#include "core/recipe/field.h"
 #include "launcher/recipe/resolve.h"
 
 namespace ptrain::recipe {
@@ -196,32 +195,6 @@ void check_decay_steps(const Recipe& recipe, std::int64_t total, Breaches& out) 
                                rate.decay_steps, rate.warmup_steps, total)});
 }
 
-// A field that the kind of optimizer makes no use of keeps its default.
-void check_optimizer(const Recipe& recipe, Breaches& out) {
-  constexpr std::string_view kSection = "optimizer.";
-  const std::string kind = std::get<std::string>(find_field("optimizer.kind")->get(recipe, 0));
-  for (const Field& field : fields()) {
-    if (!field.path.starts_with(kSection)) continue;
-    const bool changed = field.get(recipe, 0) != field.get(Recipe{}, 0);
-    if (!changed || uses(recipe.optimizer.kind, field.path.substr(kSection.size()))) continue;
-    out.push_back({{field.path, "optimizer.kind"},
-                   fmt::format("has no effect with kind: {}; leave it out", kind)});
-  }
-}
-
-void check_decay_steps(const Recipe& recipe, std::int64_t total, Breaches& out) {
-  const LearningRate& rate = recipe.learning_rate;
-  const bool is_wsd = rate.decay == Decay::kWsd;
-  const std::vector<std::string> paths{"learning_rate.decay_steps", "learning_rate.decay"};
-  if (is_wsd && rate.decay_steps == 0) out.push_back({paths, "is needed with decay: wsd, above 0"});
-  if (!is_wsd && rate.decay_steps > 0)
-    out.push_back({paths, "has an effect with decay: wsd only; leave it out"});
-  if (is_wsd && rate.warmup_steps <= total && rate.warmup_steps + rate.decay_steps > total)
-    out.push_back({{"learning_rate.decay_steps", "learning_rate.warmup_steps", "shapes"},
-                   fmt::format("{} steps beside {} of warm-up, but the run has {}",
-                               rate.decay_steps, rate.warmup_steps, total)});
-}
-
 void check_rate(const Recipe& recipe, Breaches& out) {
   const LearningRate& rate = recipe.learning_rate;
   if (rate.decay == Decay::kConstant && rate.final_fraction != LearningRate{}.final_fraction) {
@@ -245,7 +218,6 @@ std::vector<Breach> check(const Recipe& recipe) {
   check_vocabulary(recipe, out);
   check_data(recipe, out);
   check_shapes(recipe, out);
-  check_optimizer(recipe, out);
   check_optimizer(recipe, out);
   check_rate(recipe, out);
   return out;

@@ -9,7 +9,6 @@
 
 #include "core/dcp/import.h"
 #include "core/model/optimizer.h"
-#include "core/model/optimizer.h"
 #include "core/recipe/json.h"
 
 namespace ptrain::resume {
