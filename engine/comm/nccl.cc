@@ -39,6 +39,8 @@ ncclDataType_t type_of(DType dtype) {
       return ncclInt32;
     case DType::kInt64:
       return ncclInt64;
+    case DType::kUInt8:
+      return ncclUint8;
   }
   throw_bug(__FILE__, __LINE__, "a dtype of the list");
 }
