@@ -76,6 +76,25 @@ TEST(Resume, OnTheSameLayoutIsBitExact) {
   }
 }
 
+// The same for kinds of optimizers whose state has other tensors, and for what is sharded by
+// owners.
+TEST(Resume, OfOtherOptimizersIsBitExact) {
+  const RunFolders folders;
+  using enum recipe::OptimizerKind;
+  for (const auto kind : {kMuon, kAdam8bit, kLion, kSgd}) {
+    const std::string name = "kind" + std::to_string(static_cast<int>(kind));
+    auto plan = folders.plan(layout(1, 2, 3), layout(2, 1, 1));
+    plan.recipe.optimizer.kind = kind;
+    const auto whole = folders.train(name, plan, "");
+    const auto rest = folders.train(name + "-rest", plan, folders.checkpoint(name, 2));
+    expect_same_losses(rest, whole, 2, 0);
+    for (const char* file : {"/__0_0.distcp", "/.metadata"})
+      EXPECT_TRUE(bytes_of(folders.checkpoint(name + "-rest", 8) + file) ==
+                  bytes_of(folders.checkpoint(name, 8) + file))
+          << name << file;
+  }
+}
+
 TEST(Resume, OnOtherLayoutsIsTheSameWithinRounding) {
   const RunFolders folders;
   const mesh::Layout from[] = {layout(1, 1, 1), layout(2, 1, 1), layout(1, 2, 3)};
