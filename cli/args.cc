@@ -80,6 +80,27 @@ void add_data(CLI::App& app, Command& chosen) {
   sub->add_flag("--json", args->json, "Print as JSON");
 }
 
+void add_export(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<ExportArguments>();
+  auto* sub =
+      add(app, chosen, "export", "Write a model as a Hugging Face folder", &cmd_export, args);
+  sub->footer(
+      "The folder gets config.json and model.safetensors, or shards and their index, as\n"
+      "transformers' AutoModelForCausalLM.from_pretrained loads them; it appears whole or not at\n"
+      "all, and only its owner can read it. Tokenizer files are not copied; for a model of bytes\n"
+      "TOKENS.md says what the tokens are.");
+  sub->add_option("from", args->from,
+                  "Run directory (its newest good checkpoint), or a checkpoint of ptrain")
+      ->required();
+  sub->add_option("--to", args->to, "Folder to write; it must not be there yet")->required();
+  sub->add_option("--dtype", args->dtype, "Numbers of the weights (default: fp32)")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  sub->add_option("--max-shard-size", args->shard_bytes,
+                  "Most bytes of tensors in a file, such as 500MB or 5GB (default: 5GB)")
+      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 60));
+}
+
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
   auto* sub =
@@ -158,6 +179,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_resume(app, parsed.command);
   add_inspections(app, parsed.command);
   add_data(app, parsed.command);
+  add_export(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);

@@ -37,7 +37,7 @@ bool needs_plan(const std::vector<resume::Difference>& differences) {
 }
 
 Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe) {
-  const recipe::LoadedRecipe loaded{recipe, plan.recipe_folder, "", plan.recipe_hash};
+  const recipe::LoadedRecipe loaded{recipe, plan.recipe_folder, "", plan.recipe_hash, {}};
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = plan.origin;

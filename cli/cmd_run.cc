@@ -8,6 +8,7 @@
 #include "cli/start_run.h"
 #include "core/run/build_id.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/recipe/hf_folder.h"
 
 namespace ptrain::cli {
 
@@ -31,10 +32,18 @@ Result<run::Plan> plan_of(const RunArguments& arguments, const recipe::LoadedRec
   return std::move(planning.plan);
 }
 
+// Before anything is written: weights that do not fit would be found by the ranks.
+Status check_model_folder(const recipe::LoadedRecipe& loaded) {
+  PTRAIN_TRY(const auto notes, recipe::check_weights(loaded.recipe));
+  for (const auto& note : notes) say("note: " + note);
+  return {};
+}
+
 }  // namespace
 
 Result<ExitCode> cmd_run(const RunArguments& arguments) {
   PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, arguments.overrides));
+  PTRAIN_CHECK(check_model_folder(loaded));
   PTRAIN_TRY(const run::Plan plan, plan_of(arguments, loaded));
   if (arguments.dry_run) {
     const std::string path = new_run_path(arguments.directory, plan.recipe.name);

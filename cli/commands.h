@@ -44,6 +44,13 @@ struct DataArguments {
   std::vector<std::string> overrides;
 };
 
+struct ExportArguments {
+  std::string from;  // run directory, or a checkpoint of ptrain
+  std::string to;    // folder that is made
+  std::string dtype = "fp32";
+  std::uint64_t shard_bytes = 5'000'000'000;  // of the tensors in one file
+};
+
 struct WorkerArguments {
   std::string request;  // JSON, or a file of it
 };
@@ -61,6 +68,7 @@ Result<ExitCode> cmd_plan(const PlanArguments& arguments);
 Result<ExitCode> cmd_run(const RunArguments& arguments);
 Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
 Result<ExitCode> cmd_data(const DataArguments& arguments);
+Result<ExitCode> cmd_export(const ExportArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);

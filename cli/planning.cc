@@ -95,7 +95,7 @@ Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
   input.recipe_folder = loaded.folder;
   input.recipe_hash = loaded.hash;
   input.build = run::build_id();
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = loaded.notes;
   PTRAIN_TRY(input.cluster, cluster_of(loaded, cluster_file, probe_again, notes));
   read_lengths(loaded, input, notes);
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));

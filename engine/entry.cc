@@ -16,6 +16,8 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/plan_file.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/safetensors_export.h"
 #include "engine/comm/bootstrap_pmix.h"
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
@@ -75,6 +77,26 @@ train::Outcome run_data(const run::Request& request) {
   if (!file.flush())
     throw EngineError(ExitCode::kEnvironment, "cannot write " + request.output,
                       "its folder must be writable");
+  return {};
+}
+
+// Writes the weights of a checkpoint as a Hugging Face folder; needs no other rank.
+train::Outcome run_export(const run::Request& request) {
+  const auto world = comm::make_single();
+  const checkpoint::ExportTarget target{request.output, request.exporting.dtype,
+                                        request.exporting.shard_bytes};
+  if (!request.exporting.checkpoint.empty()) {
+    checkpoint::export_checkpoint(checkpoint::Source(request.exporting.checkpoint, *world), target);
+    return {};
+  }
+  const std::string folder = run::Directory{request.run_directory}.checkpoints();
+  const auto newest = checkpoint::open_newest(folder, *world);
+  for (const std::string& why : newest.damaged)
+    fmt::print(stderr, "warning: a checkpoint is damaged, so an older one is exported: {}\n", why);
+  if (!newest.source)
+    throw EngineError(ExitCode::kUnusable, "there is no checkpoint in " + folder,
+                      "export after the first one is written");
+  checkpoint::export_checkpoint(*newest.source, target);
   return {};
 }
 
@@ -164,5 +186,7 @@ extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const c
   fault::point("start.entry");
   if (request->mode == run::Mode::kData)
     return static_cast<int>(guarded([&] { return run_data(*request); }).code);
+  if (request->mode == run::Mode::kExport)
+    return static_cast<int>(guarded([&] { return run_export(*request); }).code);
   return run_rank(*request);
 }

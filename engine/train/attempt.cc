@@ -28,6 +28,8 @@ data::Loader::Options loader_options(const Attempt& attempt) {
 void restore(Attempt& attempt, const Start& from) {
   if (from.source)
     load_state(attempt.rank_state(), from);
+  else if (!attempt.recipe.model.hf.empty())
+    load_weights(attempt.rank_state());
   else
     attempt.shape->initialise(attempt.recipe.seed);
   fault::point("start.restore");
@@ -64,7 +66,7 @@ void say_started(Attempt& attempt, const Start& from) {
        {"step", attempt.progress.step},
        {"last_step", attempt.span.last_step},
        {"total_steps", attempt.total_steps},
-       {"checkpoint", from.source ? from.source->folder() : ""},
+       {"checkpoint", from.source ? from.source->folder() : attempt.recipe.model.hf},
        {"documents", attempt.data.train->num_documents()},
        {"cut_documents", data::count_cut_documents(*attempt.data.train, shape.sequence)}});
 }

@@ -10,6 +10,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
+#include "engine/checkpoint/safetensors_reader.h"
 #include "engine/train/optimizer_settings.h"
 
 namespace ptrain::train {
@@ -33,8 +34,8 @@ void add_run(const model::ParameterSpec& parameter, const dcp::ParameterSource& 
   if (keys.state.empty()) return;
   for (const mesh::StatePiece& piece : group.state_pieces(run))
     items.tensors.push_back({keys.state + "." + piece.tensor.name, piece.tensor.dtype,
-                             piece.tensor.shape(parameter), piece.begin,
-                             piece.begin + piece.values, group.state(piece).data,
+                             piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values,
+                             group.state(piece).data,
                              piece.tensor.block == 1 ? keys.head_rows : 0});
 }
 
@@ -66,8 +67,7 @@ void add_values(const RankState& state, const Progress& progress, double learnin
                 Items& items) {
   const recipe::Recipe& recipe = state.plan.recipe;
   for (const auto& parameter : state.architecture.parameters)
-    for (const auto& [name, value] :
-         optimizer_settings(parameter, recipe.optimizer, learning_rate))
+    for (const auto& [name, value] : optimizer_settings(parameter, recipe.optimizer, learning_rate))
       items.values.push_back({"optim.param_groups." + parameter.name + "." + name, value});
   items.values.push_back({"train.step", progress.step});
   items.values.push_back({"train.tokens", progress.tokens_total});
@@ -158,6 +158,14 @@ void load_state(const RankState& state, const Start& start) {
     std::erase_if(items.tensors,
                   [](const TensorItem& item) { return item.key.ends_with(".exp_avg_sq"); });
   start.source->load(items);
+}
+
+void load_weights(const RankState& state) {
+  const Items items = tensors_of(state, [&](std::size_t index) {
+    return dcp::ParameterSource{state.architecture.parameters[index].name, "", 0};
+  });
+  checkpoint::load_safetensors(state.plan.recipe.model.hf, state.architecture, items.tensors,
+                               state.world);
 }
 
 }  // namespace ptrain::train

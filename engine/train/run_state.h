@@ -45,4 +45,7 @@ Start find_start(const run::Plan& plan, const run::Directory& directory, comm::C
 // plan's origin has none. Collective over the world.
 void load_state(const RankState& state, const Start& start);
 
+// Fills parameters from the Hugging Face folder that the recipe names. Collective over the world.
+void load_weights(const RankState& state);
+
 }  // namespace ptrain::train

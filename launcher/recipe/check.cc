@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/model/family.h"
 #include "core/recipe/field.h"
 #include "launcher/recipe/resolve.h"
 
@@ -36,7 +37,21 @@ std::string shape_path(std::size_t i, std::string_view name) {
   return fmt::format("shapes.{}.{}", i, name);
 }
 
-void check_heads(const Model& model, Breaches& out) {
+void check_family(const Recipe& recipe, Breaches& out) {
+  for (const std::string_view field : model::unused_fields(recipe.model))
+    out.push_back({{fmt::format("model.{}", field), "model.family"},
+                   fmt::format("has no effect in family {}; leave it out", recipe.model.family)});
+  const std::int64_t most = model::learned_positions(recipe.model);
+  for (std::size_t i = 0; most > 0 && i < recipe.shapes.size(); ++i)
+    if (recipe.shapes[i].sequence > most)
+      out.push_back({{shape_path(i, "sequence"), "model.max_position_embeddings"},
+                     fmt::format("{} tokens, but the model has learned positions for {}: raise "
+                                 "model.max_position_embeddings",
+                                 recipe.shapes[i].sequence, most)});
+}
+
+void check_heads(const Model& given, Breaches& out) {
+  const Model model = model::with_defaults(given);
   const std::int64_t heads = model.num_attention_heads;
   const std::int64_t kv_heads = model.num_key_value_heads;
   if (heads == 0) return;
@@ -71,6 +86,13 @@ void check_vocabulary(const Recipe& recipe, Breaches& out) {
     return;
   }
   if (model.vocab_size == 0 || model.vocab_size >= kByteTokens) return;
+  if (!model.hf.empty()) {
+    out.push_back({{"model.hf", "data.tokenizer"},
+                   fmt::format("the model has a vocabulary of {}, but the byte tokenizer has {} "
+                               "tokens: some would lie beyond it",
+                               model.vocab_size, kByteTokens)});
+    return;
+  }
   out.push_back({{"model.vocab_size", "data.tokenizer"},
                  fmt::format("{} is too small: the byte tokenizer has {} tokens; 0 takes what is "
                              "needed",
@@ -214,6 +236,7 @@ void check_rate(const Recipe& recipe, Breaches& out) {
 std::vector<Breach> check(const Recipe& recipe) {
   Breaches out;
   check_name("name", recipe.name, out);
+  check_family(recipe, out);
   check_heads(recipe.model, out);
   check_vocabulary(recipe, out);
   check_data(recipe, out);

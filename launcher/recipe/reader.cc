@@ -11,6 +11,7 @@
 #include "core/recipe/read.h"
 #include "launcher/base/file.h"
 #include "launcher/recipe/check.h"
+#include "launcher/recipe/hf_folder.h"
 #include "launcher/recipe/override.h"
 #include "launcher/recipe/resolve.h"
 #include "launcher/recipe/yaml.h"
@@ -91,18 +92,21 @@ Result<NamedText> find_model_file(const std::string& folder, const std::string& 
 }  // namespace
 
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
-                                const FindModel& find_model) {
+                                const FindModel& find_model, std::vector<std::string>* notes) {
   Violations violations;
   Node root = parse_yaml(file.text, file.path, violations);
   for (const std::string& override_text : overrides) {
     apply_override(root, override_text, violations);
   }
-  const bool model_is_known = merge_model(root, find_model, violations);
+  HfModel hf = read_hf_model(root, find_model, violations);
+  const bool model_is_known = hf.is_named || merge_model(root, find_model, violations);
   Reading reading;
   if (root.kind != Kind::kBroken) {
-    reading = read_document(root, model_is_known ? "" : "model.");
+    reading = read_document(root, model_is_known && !hf.is_named ? "" : "model.");
     violations.insert(violations.end(), reading.violations.begin(), reading.violations.end());
   }
+  if (hf.model) reading.recipe.model = std::move(*hf.model);
+  if (notes != nullptr) *notes = std::move(hf.warnings);
   if (root.kind == Kind::kMapping) add_breaches(root, reading.recipe, violations);
   if (!violations.empty()) return tl::unexpected(report("the recipe", std::move(violations)));
   return resolve(std::move(reading.recipe));
@@ -117,8 +121,8 @@ std::string identity_of(std::string recipe, const std::vector<std::string>& over
 }
 
 Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides) {
-  nlohmann::json fields = to_json(recipe);  // JSON is YAML
-  fields["model"].erase("file");            // its fields are there already
+  nlohmann::json fields = to_json(recipe);                                  // JSON is YAML
+  for (const char* source : {"file", "hf"}) fields["model"].erase(source);  // its fields are there
   for (auto& shape : fields["shapes"]) shape.erase("tokens");
   const FindModel no_file = [](const std::string&) -> Result<NamedText> {
     return fail(ExitCode::kUsage, "the model of a run is settled; override its fields");
@@ -126,6 +130,7 @@ Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::stri
   PTRAIN_TRY(Recipe changed,
              read_recipe_text({"the run's recipe", fields.dump(1)}, overrides, no_file));
   changed.model.file = recipe.model.file;
+  changed.model.hf = recipe.model.hf;
   return changed;
 }
 
@@ -138,7 +143,8 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
   const FindModel find_model = [&](const std::string& file) {
     return find_model_file(loaded.folder, file);
   };
-  PTRAIN_TRY(loaded.recipe, read_recipe_text({path, loaded.text}, overrides, find_model));
+  PTRAIN_TRY(loaded.recipe,
+             read_recipe_text({path, loaded.text}, overrides, find_model, &loaded.notes));
   loaded.hash = identity_of(loaded.text, overrides);
   return loaded;
 }

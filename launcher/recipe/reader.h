@@ -11,10 +11,11 @@
 namespace ptrain::recipe {
 
 struct LoadedRecipe {
-  Recipe recipe;       // resolved: every field has a value
-  std::string folder;  // absolute; what relative paths in the recipe start from
-  std::string text;    // of the file, as given
-  std::string hash;    // identity_of text and overrides
+  Recipe recipe;                   // resolved: every field has a value
+  std::string folder;              // absolute; what relative paths in the recipe start from
+  std::string text;                // of the file, as given
+  std::string hash;                // identity_of text and overrides
+  std::vector<std::string> notes;  // what the user should know of the model's folder
 };
 
 struct NamedText {
@@ -22,7 +23,8 @@ struct NamedText {
   std::string text;
 };
 
-// Finds the text of `model.file`; its error becomes one of the recipe's.
+// Finds the text of `model.file`, or of config.json in `model.hf`; its error becomes one of the
+// recipe's.
 using FindModel = std::function<Result<NamedText>(const std::string& file)>;
 
 // Reads a recipe and applies overrides `a.b=value` in their order. `model.file` is looked for
@@ -34,7 +36,8 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
 
 // The same from a text, without touching a file; `file` is its name in errors.
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
-                                const FindModel& find_model);
+                                const FindModel& find_model,
+                                std::vector<std::string>* notes = nullptr);
 
 // The identity of a recipe with overrides. `recipe`: its file's text, or the identity of one that
 // gets further overrides.

@@ -36,9 +36,9 @@ bool is_of_shape(std::string_view field, std::string_view name) {
   return dot != std::string_view::npos && is_of(field.substr(dot + 1), name);
 }
 
-// The file that the model came from says nothing beside the model; tokens follow from steps.
+// Where the model came from says nothing beside the model; tokens follow from steps.
 bool is_derived(std::string_view field) {
-  return field == "model.file" || is_of_shape(field, "tokens");
+  return field == "model.file" || field == "model.hf" || is_of_shape(field, "tokens");
 }
 
 Change change_of(std::string_view field) {
