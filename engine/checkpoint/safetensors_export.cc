@@ -86,8 +86,8 @@ class Draft {
 
   void publish() const {
     sync_folder(path_);
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) != 0) {
-      if (errno == EEXIST) refuse_existing();
+    if (!put_in_place()) {
+      if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing();
       throw EngineError(ExitCode::kUnusable, fmt::format("cannot publish {}: {}", target_.string(),
                                                          std::strerror(errno)));
     }
@@ -95,6 +95,15 @@ class Draft {
   }
 
  private:
+  // False: errno says why. NFS cannot promise to replace nothing; a plain rename replaces at most
+  // an empty folder.
+  bool put_in_place() const {
+    const char* from = path_.c_str();
+    const char* to = target_.c_str();
+    if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
+    return errno == EINVAL && ::rename(from, to) == 0;
+  }
+
   [[noreturn]] void refuse_existing() const {
     throw EngineError(ExitCode::kUsage, fmt::format("{} is there already", target_.string()),
                       "give the name of a new folder");
