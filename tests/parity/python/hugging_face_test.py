@@ -118,12 +118,12 @@ class Case:
     def __init__(self, folder, family, saved, layout, tools):
         self.folder, (self.ptrain, self.rows_tool) = folder, tools
         command.write_corpus(f"{folder}/text")
-        os.makedirs(f"{folder}/work")
+        os.makedirs(f"{folder}/given")
         model = make_model(*FAMILIES[family])
-        save(model, f"{folder}/work/weights", *saved)
-        self.model = load(f"{folder}/work/weights")   # what was saved, rounded as it is
+        save(model, f"{folder}/given/weights", *saved)
+        self.model = load(f"{folder}/given/weights")   # what was saved, rounded as it is
         self.vocabulary = self.model.config.vocab_size
-        path = f"{folder}/work/recipe.yaml"
+        path = f"{folder}/given/recipe.yaml"
         with open(path, "w") as file:
             json.dump(recipe_of(folder, layout), file)
         self.run = f"{folder}/run"
@@ -203,13 +203,13 @@ class Case:
         weights["unknown.weight"] = weights.pop(names[1])
         weights[names[2]] = weights[names[2]][None].contiguous()
         weights[names[3]] = weights[names[3]].int()
-        bad = f"{self.folder}/work/weights"
+        bad = f"{self.folder}/given/weights"
         for name in os.listdir(bad):
             if name != "config.json":
                 os.unlink(f"{bad}/{name}")
         save_file(weights, f"{bad}/model.safetensors", metadata={"format": "pt"})
         run = f"{self.folder}/bad"
-        result = subprocess.run([self.ptrain, "run", f"{self.folder}/work/recipe.yaml",
+        result = subprocess.run([self.ptrain, "run", f"{self.folder}/given/recipe.yaml",
                                  "--directory", run], capture_output=True, text=True)
         assert result.returncode == 15, (result.returncode, result.stderr)
         for part in (f"'{names[1]}' is missing", "'unknown.weight' is no parameter",
