@@ -72,14 +72,13 @@ bool follows_from_others(const recipe::Model& model, std::string_view field) {
   return field == "head_dim" && model.head_dim * model.num_attention_heads == model.hidden_size;
 }
 
-Status check_fields(const Family& family, const recipe::Model& model) {
+Status check_fields(const recipe::Model& model) {
   std::vector<std::string> unused;
-  for (const OptionalField& field : optional_fields())
-    if (field.is_set(model) && !uses(family, field.name) && !follows_from_others(model, field.name))
-      unused.push_back(fmt::format("model.{}", field.name));
+  for (const std::string_view field : unused_fields(model))
+    unused.push_back(fmt::format("model.{}", field));
   if (unused.empty()) return {};
   return fail(ExitCode::kUsage,
-              fmt::format("{} has no effect in family {}", fmt::join(unused, ", "), family.name),
+              fmt::format("{} has no effect in family {}", fmt::join(unused, ", "), model.family),
               "leave it out or choose another model.family");
 }
 
@@ -104,11 +103,32 @@ Status check_layer_types(const recipe::Model& model) {
 
 }  // namespace
 
-Result<recipe::Model> complete(recipe::Model model) {
-  PTRAIN_TRY(const Family* family, find_family(model.family));
-  PTRAIN_CHECK(check_fields(*family, model));
+std::vector<std::string_view> unused_fields(const recipe::Model& model) {
+  std::vector<std::string_view> unused;
+  const auto family = find_family(model.family);
+  if (!family) return unused;
+  for (const OptionalField& field : optional_fields())
+    if (field.is_set(model) && !uses(**family, field.name) &&
+        !follows_from_others(model, field.name))
+      unused.push_back(field.name);
+  return unused;
+}
+
+recipe::Model with_defaults(recipe::Model model) {
   if (model.num_key_value_heads == 0) model.num_key_value_heads = model.num_attention_heads;
-  family->complete(model);
+  if (const auto family = find_family(model.family)) (*family)->complete(model);
+  return model;
+}
+
+std::int64_t learned_positions(const recipe::Model& model) {
+  const auto family = find_family(model.family);
+  return family ? (*family)->decoder(with_defaults(model)).num_positions : 0;
+}
+
+Result<recipe::Model> complete(recipe::Model model) {
+  PTRAIN_CHECK(find_family(model.family));
+  PTRAIN_CHECK(check_fields(model));
+  model = with_defaults(std::move(model));
   PTRAIN_CHECK(check_sizes(model));
   PTRAIN_CHECK(fill_head_dim(model));
   PTRAIN_CHECK(check_heads(model));

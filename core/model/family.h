@@ -42,6 +42,17 @@ struct OptionalField {
 };
 std::span<const OptionalField> optional_fields();
 
+// The fields that are set although the model's family has no use for them; none where there is no
+// such family.
+std::vector<std::string_view> unused_fields(const recipe::Model& model);
+
+// The model with its family's values for what is left open, unchecked.
+recipe::Model with_defaults(recipe::Model model);
+
+// Rows of the model's table of learned positions, which no row of tokens may exceed; 0: it has no
+// such table.
+std::int64_t learned_positions(const recipe::Model& model);
+
 // The model with every size and every field that its family uses filled in. Errors (kUsage): sizes
 // that are missing or do not divide, fields that the family has no use for.
 Result<recipe::Model> complete(recipe::Model model);
