@@ -50,6 +50,8 @@ class Finder {
 
   Result<Import> find() {
     problems_ = contents_.problems;
+    // Where nothing can be read, why is enough.
+    if (contents_.tensors.empty() && !problems_.empty()) return refuse();
     choose_names();
     take_head();
     for (std::size_t i = 0; i < import_.names.size(); ++i)
@@ -59,6 +61,11 @@ class Finder {
             architecture_.parameters[static_cast<std::size_t>(import_.tied)].shape);
     check_rest();
     if (problems_.empty()) return std::move(import_);
+    return refuse();
+  }
+
+ private:
+  tl::unexpected<Error> refuse() const {
     return fail(
         ExitCode::kUnusable,
         fmt::format("the weights do not fit the model:\n  {}", fmt::join(problems_, "\n  ")),
@@ -66,7 +73,6 @@ class Finder {
         "or download again what is cut off or missing");
   }
 
- private:
   bool has(const std::string& name) const {
     return contents_.tensors.contains(name) || contents_.lost.contains(name);
   }

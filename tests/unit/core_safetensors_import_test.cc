@@ -115,6 +115,7 @@ TEST(SafetensorsImport, SeesFilesThatAreCutOrTooLong) {
   EXPECT_TRUE(has(why(folder, true), "has bytes that are no tensor's"));
   folder["model.safetensors"].resize(20);
   EXPECT_TRUE(has(why(folder, true), "is cut off inside its header"));
+  EXPECT_FALSE(has(why(folder, true), "is missing"));  // no word on what cannot be known
   EXPECT_TRUE(has(why({}, true), "holds neither model.safetensors nor"));
 }
 
