@@ -27,6 +27,7 @@ def masked(line):
     line = re.sub(r"\d+h\d+m|\d+m\d+s|\d+s left", "TIME", line)
     line = re.sub(r"TIME( left)?", "TIME", line)
     line = re.sub(r"[-+]?\d[\d.]*(e[-+]\d+)?[kM]?", "N", line)
+    line = re.sub(r"(?<=\S) +", " ", line)   # columns are as wide as their numbers
     return re.sub(r"[GM]iB", "BYTES", line.rstrip())
 
 
