@@ -22,10 +22,10 @@ CAUGHT_BY = {
     "overwritten_gradient": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/accumulate4_messages"),
     "tied_gradient_lost": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/dp2_tied_messages"),
     "stash_kept": ("parity_layouts", "ShapesByLayouts/Bytes.PredictedEqualMeasured/*"),
-    "mask_leak": ("unit_engine_layers", "All/Llama.DocumentsDoNotSeeEachOther/FreeFloat64"),
-    "recompute_without_turn": ("unit_engine_layers", "All/Llama.RecomputationGivesTheSameBits/FreeFloat64"),
-    "heads_not_summed": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
-    "padding_trained": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
+    "mask_leak": ("unit_engine_layers", "All/Families.DocumentsDoNotSeeEachOther/llama_free_float64"),
+    "recompute_without_turn": ("unit_engine_layers", "All/Families.RecomputationGivesTheSameBits/llama_free_float64"),
+    "heads_not_summed": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
+    "padding_trained": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
     "positions_go_on": ("unit_engine_data", "Loader.HandCalculation"),
     "init_by_rank": ("parity_resume", "Run.EveryLayoutTrainsTheSame"),
     "order_by_rank": ("parity_resume", "Run.EveryLayoutTrainsTheSame"),
@@ -33,7 +33,7 @@ CAUGHT_BY = {
     "adam_step_restarts": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "moment_not_restored": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "learning_rate_late": ("unit_engine_train", "LearningRate.WarmsUpThenFollowsTheCosine"),
-    "attention_zeroed": ("unit_engine_layers", "All/Llama.LossAndGradientsAreThoseOfTransformers/FreeFloat64"),
+    "attention_zeroed": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 
