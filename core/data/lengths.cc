@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/hash.h"
+#include "core/data/tokenizer_identity.h"
 
 namespace ptrain::data {
 
@@ -98,8 +99,9 @@ Result<DocumentLengths> lengths_from_text(std::string_view text) {
 }
 
 std::string lengths_name(const recipe::Data& data, const std::string& recipe_folder) {
-  std::string text = fmt::format("{} {} {} {} {}\n", data.tokenizer, data.validation_fraction,
-                                 data.end_token, data.max_documents, recipe_folder);
+  std::string text =
+      fmt::format("{} {} {} {} {}\n", tokenizer_identity(data), data.validation_fraction,
+                  data.end_token, data.max_documents, recipe_folder);
   for (const auto* sources : {&data.train, &data.validation}) {
     text += fmt::format("{} sources\n", sources->size());
     for (const recipe::DataSource& source : *sources)

@@ -43,7 +43,6 @@ std::vector<Reserved> make_reserved() {
   reserve_parallel(all, "shapes[].parallel.");
   all.insert(all.end(), {
                             {"data.validation[].weight", "weighting of sources", "1"},
-                            {"data.loss_on", "loss on parts of a document"},
                             {"optimizer.no_decay", "a list of parameters without weight decay"},
                             {"checkpoint.async", "saving beside training", "false"},
                             {"cluster.nodes", "training on several nodes", "1"},

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/base/hash.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/data/documents.h"
 #include "engine/data/encode.h"
-#include "engine/data/index.h"
 #include "engine/data/token_writer.h"
 
 namespace ptrain::data {
@@ -19,18 +19,27 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr std::uint32_t kLargestToken = 0x7ffffffe;
+constexpr std::uint32_t kMostNarrow = 1 << 16;  // tokens that 2 bytes tell apart
 
 // The documents of one file that belong to one side, as tokens.
 class Encoding final : public DocumentSink {
  public:
-  Encoding(const KnownFile& known, Side side, TokenWriter& writer)
-      : known_(known), side_(side), writer_(writer), width_(token_bytes(known.file)) {}
+  Encoding(const KnownFile& known, Side side, const Encoder* encoder, TokenWriter& writer)
+      : known_(known),
+        side_(side),
+        encoder_(encoder),
+        writer_(writer),
+        width_(token_bytes(known.file)) {}
 
   void piece(Bytes bytes) override {
     hasher_.update(bytes);
     if (!ours()) return;
-    if (known_.file.format == recipe::Format::kJsonl) {
-      line_.insert(line_.end(), bytes.begin(), bytes.end());
+    if (needs_whole_document()) {
+      document_.insert(document_.end(), bytes.begin(), bytes.end());
+    } else if (is_text()) {
+      tokens_.clear();
+      encoder_->tokenizer.encode({as_text(bytes), true, known_.file.path}, tokens_);
+      writer_.tokens(tokens_);
     } else {
       write(bytes);
     }
@@ -41,7 +50,7 @@ class Encoding final : public DocumentSink {
       refuse_change();
     if (ours()) finish(number);
     hasher_ = Hasher64();
-    line_.clear();
+    document_.clear();
     ++next_;
   }
 
@@ -52,6 +61,15 @@ class Encoding final : public DocumentSink {
  private:
   bool ours() const {
     return next_ < known_.documents.size() && known_.documents[next_].side == side_;
+  }
+
+  bool is_text() const { return known_.file.format == recipe::Format::kText; }
+  bool needs_whole_document() const {
+    return known_.file.format == recipe::Format::kJsonl ||
+           (is_text() && !encoder_->tokenizer.takes_pieces());
+  }
+  static std::string_view as_text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
   [[noreturn]] void refuse_change() const {
@@ -75,25 +93,29 @@ class Encoding final : public DocumentSink {
 
   void finish(std::int64_t number) {
     fault::point("start.data.document");
-    const recipe::Format format = known_.file.format;
-    if (format == recipe::Format::kJsonl) {
-      const Encoded encoded =
-          encode_json_line(line_, fmt::format("{}:{}", known_.file.path, number));
+    if (known_.file.format == recipe::Format::kJsonl) {
+      const auto place = fmt::format("{}:{}", known_.file.path, number);
+      const Encoded encoded = encode_json_line(document_, place, *encoder_);
       writer_.tokens(encoded.tokens);
       writer_.silent(encoded.silent);
-    } else if (format == recipe::Format::kText) {
-      writer_.tokens(std::vector<std::uint32_t>{kByteEos});
+    } else if (is_text()) {
+      tokens_.clear();
+      if (needs_whole_document())
+        encoder_->tokenizer.encode({as_text(document_), true, known_.file.path}, tokens_);
+      tokens_.push_back(encoder_->tokenizer.end());
+      writer_.tokens(tokens_);
     }
     writer_.end_document();
   }
 
   const KnownFile& known_;
   Side side_;
+  const Encoder* encoder_;  // none: there is no text
   TokenWriter& writer_;
   std::int64_t width_;
   std::size_t next_ = 0;
   Hasher64 hasher_;
-  std::vector<std::byte> line_;
+  std::vector<std::byte> document_;
   std::vector<std::uint32_t> tokens_;
 };
 
@@ -102,26 +124,32 @@ bool holds(const KnownFile& file, Side side) {
                              [&](const KnownDocument& document) { return document.side == side; });
 }
 
+std::optional<Encoder> encoder_of(const recipe::Data& data, const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return std::nullopt;
+  return Encoder{*tokenizer, data.loss_on};
+}
+
 }  // namespace
 
-void build_index(const recipe::Data& data, const std::vector<KnownFile>& files, Side side,
-                 const std::string& path, const std::string& content_hash) {
+void build_index(const recipe::Data& data, const Tokenizer* tokenizer,
+                 const std::vector<KnownFile>& files, Side side, const NewIndex& index) {
   const bool wide = std::ranges::any_of(files, [&](const KnownFile& file) {
     return holds(file, side) && token_bytes(file.file) == 4;
   });
-  TokenWriter writer(path, wide ? 4 : 2);
+  const std::uint32_t least = tokenizer != nullptr ? tokenizer->num_tokens() : 1;
+  const auto encoder = encoder_of(data, tokenizer);
+  TokenWriter writer(index.path, wide || least > kMostNarrow ? 4 : 2);
   writer.begin_source();
   std::size_t source = 0;
   for (const KnownFile& file : files) {
     if (!holds(file, side)) continue;
     for (; source < file.file.source; ++source) writer.begin_source();
-    Encoding sink(file, side, writer);
+    Encoding sink(file, side, encoder ? &*encoder : nullptr, writer);
     read_documents(file.file, data.end_token, sink);
     sink.end_file();
   }
-  const bool bytes = data.tokenizer == "byte";
-  const std::uint32_t least = bytes ? kBytePad + 1 : 1;
-  writer.publish(content_hash, std::max(least, writer.largest() + 1), bytes ? kBytePad : 0);
+  writer.publish(index.content_hash, std::max(least, writer.largest() + 1),
+                 tokenizer != nullptr ? tokenizer->pad() : 0);
 }
 
 }  // namespace ptrain::data

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/hash.h"
+#include "core/data/tokenizer_identity.h"
 #include "engine/base/engine_error.h"
 #include "engine/data/documents.h"
 
@@ -100,7 +101,7 @@ const char* format_name(recipe::Format format) {
 
 std::string content_hash(const recipe::Data& data, const std::vector<KnownFile>& files, Side side) {
   if (count(files, side) == 0) return "";
-  std::string text = fmt::format("ptrain index 1, {} tokenizer\n", data.tokenizer);
+  std::string text = fmt::format("ptrain index 1, {} tokenizer\n", tokenizer_identity(data));
   std::size_t source = 0;
   for (const KnownFile& file : files) {
     for (; source < file.file.source; ++source) text += "next source\n";

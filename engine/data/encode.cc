@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/engine_error.h"
-#include "engine/data/index.h"
 
 namespace ptrain::data {
 namespace {
@@ -18,24 +17,36 @@ using nlohmann::json;
                     R"({"messages": [{"role": ..., "content": ...}]})");
 }
 
-// Puts pieces of text one behind the other.
+// Puts pieces of text one behind the other; neighbours that are learned alike are one part.
 class Writer {
  public:
+  Writer(const Encoder& encoder, const std::string& place) : encoder_(encoder), place_(place) {}
+
   void add(const std::string& text, bool learned) {
-    const std::int64_t begin = std::ssize(result_.tokens);
-    for (const char c : text) result_.tokens.push_back(static_cast<unsigned char>(c));
-    mark(begin, learned);
+    if (learned != learned_) flush();
+    learned_ = learned;
+    part_ += text;
   }
   Encoded finish(bool learned) {
-    result_.tokens.push_back(kByteEos);
-    mark(std::ssize(result_.tokens) - 1, learned);
+    flush();
+    learned_ = learned;
+    result_.tokens.push_back(encoder_.tokenizer.end());
+    mark(std::ssize(result_.tokens) - 1);
     return std::move(result_);
   }
 
  private:
-  void mark(std::int64_t begin, bool learned) {
+  void flush() {
+    if (part_.empty()) return;
+    const std::int64_t begin = std::ssize(result_.tokens);
+    encoder_.tokenizer.encode({part_, is_first_, place_}, result_.tokens);
+    mark(begin);
+    is_first_ = false;
+    part_.clear();
+  }
+  void mark(std::int64_t begin) {
     const std::int64_t end = std::ssize(result_.tokens);
-    if (learned || begin == end) return;
+    if (learned_ || encoder_.loss_on == recipe::LossOn::kAll || begin == end) return;
     auto& silent = result_.silent;
     if (!silent.empty() && silent.back().end == begin) {
       silent.back().end = end;
@@ -44,6 +55,10 @@ class Writer {
     }
   }
 
+  const Encoder& encoder_;
+  const std::string& place_;
+  std::string part_;
+  bool is_first_ = true, learned_ = false;
   Encoded result_;
 };
 
@@ -54,10 +69,10 @@ const std::string& text_of(const json& object, const char* key, const std::strin
   return value.get_ref<const std::string&>();
 }
 
-Encoded encode_messages(const json& messages, const std::string& place) {
+Encoded encode_messages(const json& messages, const std::string& place, const Encoder& encoder) {
   if (!messages.is_array() || messages.empty())
     refuse(place, "'messages' is not a list of messages");
-  Writer writer;
+  Writer writer(encoder, place);
   bool learned = false;
   for (const json& message : messages) {
     if (!message.is_object()) refuse(place, "a message is not an object");
@@ -70,10 +85,10 @@ Encoded encode_messages(const json& messages, const std::string& place) {
   return writer.finish(learned);
 }
 
-Encoded encode_object(const json& line, const std::string& place) {
+Encoded encode_object(const json& line, const std::string& place, const Encoder& encoder) {
   if (!line.is_object()) refuse(place, "it is not an object");
-  if (line.contains("messages")) return encode_messages(line["messages"], place);
-  Writer writer;
+  if (line.contains("messages")) return encode_messages(line["messages"], place, encoder);
+  Writer writer(encoder, place);
   if (line.contains("prompt") || line.contains("completion")) {
     writer.add(text_of(line, "prompt", place), false);
     writer.add(text_of(line, "completion", place), true);
@@ -85,7 +100,8 @@ Encoded encode_object(const json& line, const std::string& place) {
 
 }  // namespace
 
-Encoded encode_json_line(std::span<const std::byte> line, const std::string& place) {
+Encoded encode_json_line(std::span<const std::byte> line, const std::string& place,
+                         const Encoder& encoder) {
   const auto* begin = reinterpret_cast<const char*>(line.data());
   json object;
   try {
@@ -95,7 +111,7 @@ Encoded encode_json_line(std::span<const std::byte> line, const std::string& pla
   } catch (const json::exception&) {
     refuse(place, "a number in it is too large");
   }
-  return encode_object(object, place);
+  return encode_object(object, place, encoder);
 }
 
 }  // namespace ptrain::data

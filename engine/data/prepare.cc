@@ -4,6 +4,7 @@
 
 #include "core/base/hash.h"
 #include "core/data/lengths.h"
+#include "core/data/tokenizer_identity.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/data/build.h"
@@ -12,6 +13,7 @@
 #include "engine/data/file.h"
 #include "engine/data/index.h"
 #include "engine/data/sources.h"
+#include "engine/data/tokenizer.h"
 
 namespace ptrain::data {
 namespace {
@@ -19,14 +21,19 @@ namespace {
 constexpr fault::FilePoints kLengthsPoints{"start.data.lengths.create", "start.data.lengths.write",
                                            "start.data.lengths.sync", "start.data.lengths.rename"};
 
-void check_supported(const recipe::Data& data) {
-  if (data.tokenizer != "byte" && data.tokenizer != "none")
-    throw EngineError(ExitCode::kUsage,
-                      fmt::format("data.tokenizer: '{}' is not known", data.tokenizer),
-                      "the tokenizers there are: byte, none");
+// The recipe's data with all that decides on its tokens.
+struct Wanted {
+  recipe::Data data;
+  std::unique_ptr<Tokenizer> tokenizer;  // none: all files hold tokens
+};
+
+Wanted wanted_by(const recipe::Data& data, const std::string& folder) {
   if (!(data.validation_fraction >= 0.0 && data.validation_fraction < 1.0))
     throw EngineError(ExitCode::kUsage, "data.validation_fraction is not in [0, 1)",
                       "give e.g. 0.01");
+  recipe::Data whole = with_tokenizer_hash(data, folder);
+  auto tokenizer = open_tokenizer(whole, folder);
+  return {std::move(whole), std::move(tokenizer)};
 }
 
 // Without a tokenizer there are tokens only.
@@ -42,8 +49,8 @@ void check_files(const recipe::Data& data, const Sources& sources) {
 
 // What a set of files is known by without reading them.
 std::string request_key(const recipe::Data& data, const Sources& sources) {
-  std::string text = fmt::format("{} {} {} {}\n", data.tokenizer, data.validation_fraction,
-                                 data.end_token, data.max_documents);
+  std::string text = fmt::format("{} {} {} {}\n", tokenizer_identity(data),
+                                 data.validation_fraction, data.end_token, data.max_documents);
   const auto list = [&](const std::vector<SourceFile>& files) {
     text += fmt::format("{} files\n", files.size());
     for (const SourceFile& file : files)
@@ -55,12 +62,12 @@ std::string request_key(const recipe::Data& data, const Sources& sources) {
   return hash128_hex(text);
 }
 
-ContentHashes build_all(const recipe::Data& data, const Sources& sources, const Cache& cache) {
-  const auto files = read_contents(data, sources);
-  const ContentHashes hashes = content_hashes(data, files);
+ContentHashes build_all(const Wanted& wanted, const Sources& sources, const Cache& cache) {
+  const auto files = read_contents(wanted.data, sources);
+  const ContentHashes hashes = content_hashes(wanted.data, files);
   const auto build = [&](Side side, const std::string& hash) {
     if (hash.empty() || cache.has_index(hash)) return;
-    build_index(data, files, side, cache.index_path(hash), hash);
+    build_index(wanted.data, wanted.tokenizer.get(), files, side, {cache.index_path(hash), hash});
   };
   build(Side::kTrain, hashes.train);
   build(Side::kValidation, hashes.validation);
@@ -91,8 +98,8 @@ IndexFiles describe(const Cache& cache, const ContentHashes& hashes) {
   return files;
 }
 
-ContentHashes known_or_built(const recipe::Data& data, const Sources& sources, const Cache& cache) {
-  const std::string key = request_key(data, sources);
+ContentHashes known_or_built(const Wanted& wanted, const Sources& sources, const Cache& cache) {
+  const std::string key = request_key(wanted.data, sources);
   if (const auto known = cache.known(key); known && complete(cache, *known)) return *known;
   fault::point("start.data.lock");
   const FolderLock lock(cache.folder());
@@ -100,7 +107,7 @@ ContentHashes known_or_built(const recipe::Data& data, const Sources& sources, c
   if (const auto known = cache.known(key); known && complete(cache, *known)) return *known;
   if (lock.held()) cache.remove_unfinished();
   fault::point("start.data.hash");
-  const ContentHashes hashes = build_all(data, sources, cache);
+  const ContentHashes hashes = build_all(wanted, sources, cache);
   cache.remember(key, hashes);
   return hashes;
 }
@@ -154,30 +161,30 @@ bool gives(const recipe::Data& data, const std::string& folder, const Cache& cac
 }  // namespace
 
 IndexFiles prepare_index(const recipe::Data& data, const std::string& folder) {
-  check_supported(data);
+  const Wanted wanted = wanted_by(data, folder);
   fault::point("start.data.sources");
-  const Sources sources = find_sources(data, folder);
-  check_files(data, sources);
+  const Sources sources = find_sources(wanted.data, folder);
+  check_files(wanted.data, sources);
   fault::point("start.data.cache");
-  const Cache cache(cache_folder(data, folder));
-  IndexFiles files = describe(cache, known_or_built(data, sources, cache));
+  const Cache cache(cache_folder(wanted.data, folder));
+  IndexFiles files = describe(cache, known_or_built(wanted, sources, cache));
   files.skipped_files = sources.skipped;
-  keep_lengths(data, folder, cache, files);
+  keep_lengths(wanted.data, folder, cache, files);
   return files;
 }
 
 IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
                         const std::string& train_hash, const std::string& validation_hash) {
-  check_supported(data);
+  const Wanted wanted = wanted_by(data, folder);
   fault::point("start.data.reopen");
-  const Cache cache(cache_folder(data, folder));
+  const Cache cache(cache_folder(wanted.data, folder));
   const ContentHashes recorded{train_hash, validation_hash};
   if (complete(cache, recorded)) {
     IndexFiles files = describe(cache, recorded);
-    files.sources_changed = !gives(data, folder, cache, recorded);
+    files.sources_changed = !gives(wanted.data, folder, cache, recorded);
     return files;
   }
-  const ContentHashes found = known_or_built(data, find_sources(data, folder), cache);
+  const ContentHashes found = known_or_built(wanted, find_sources(wanted.data, folder), cache);
   if (found == recorded) return describe(cache, recorded);
   throw EngineError(ExitCode::kUnusable,
                     fmt::format("the token index of the checkpoint ({}) is gone from {}, and the "

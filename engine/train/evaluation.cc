@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -71,24 +72,26 @@ ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Ind
           total.num_targets};
 }
 
-std::string sample(ShapeRun& shape, std::int64_t num_tokens, std::uint64_t seed) {
+std::string sample(ShapeRun& shape, const data::Tokenizer& tokenizer, std::int64_t num_tokens,
+                   std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<std::int32_t> text{'\n'};
+  std::vector<std::uint32_t> start;
+  tokenizer.encode({"\n", true, "sample"}, start);
+  std::vector<std::int32_t> text(start.begin(), start.end());
   const std::int64_t sequence = shape.shape().sequence;
-  while (static_cast<std::int64_t>(text.size()) <= num_tokens) {
+  for (std::int64_t i = 0; i < num_tokens; ++i) {
     fault::point("train.sample");
     const auto batch = context_row(text, sequence);
-    const auto logits =
-        shape.executor().logits(shape.evaluate_program(), batch, batch.num_tokens() - 1);
+    auto logits = shape.executor().logits(shape.evaluate_program(), batch, batch.num_tokens() - 1);
+    if (tokenizer.pad() != tokenizer.end())
+      logits.at(tokenizer.pad()) = -std::numeric_limits<double>::infinity();
     // 53 random bits, the same on every standard library.
     const double u = static_cast<double>(random() >> 11) * 0x1.0p-53;
-    const std::int32_t token = draw(logits, data::kByteEos + 1, u);
-    if (token == data::kByteEos) break;
+    const auto token = draw(logits, static_cast<std::int32_t>(tokenizer.num_tokens()), u);
+    if (static_cast<std::uint32_t>(token) == tokenizer.end()) break;
     text.push_back(token);
   }
-  std::string bytes;
-  for (std::size_t i = 1; i < text.size(); ++i) bytes.push_back(static_cast<char>(text[i]));
-  return bytes;
+  return tokenizer.decode({text.begin() + std::ssize(start), text.end()});
 }
 
 }  // namespace ptrain::train

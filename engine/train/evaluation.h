@@ -6,6 +6,7 @@
 
 #include "core/recipe/recipe.h"
 #include "engine/data/index.h"
+#include "engine/data/tokenizer.h"
 #include "engine/train/shape_run.h"
 
 namespace ptrain::train {
@@ -24,6 +25,7 @@ ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Ind
 // after a line's end, which is not shown: the end of a document is only ever a target in training,
 // so a model knows nothing of what follows it. Collective over the world; the same text on every
 // rank, and from the same weights on any number of ranks.
-std::string sample(ShapeRun& shape, std::int64_t num_tokens, std::uint64_t seed);
+std::string sample(ShapeRun& shape, const data::Tokenizer& tokenizer, std::int64_t num_tokens,
+                   std::uint64_t seed);
 
 }  // namespace ptrain::train

@@ -61,6 +61,8 @@ RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communi
     data.validation = data::open_index(path);
   check_vocabulary(*data.train, plan.recipe.model.vocab_size);
   if (data.validation) check_vocabulary(*data.validation, plan.recipe.model.vocab_size);
+  if (plan.recipe.validation.sample_tokens > 0)
+    data.tokenizer = data::open_tokenizer(plan.recipe.data, plan.recipe_folder);
   data.sources_changed = paths[2].get<bool>();
   return data;
 }

@@ -6,13 +6,15 @@
 #include "core/run/plan.h"
 #include "engine/comm/communicator.h"
 #include "engine/data/index.h"
+#include "engine/data/tokenizer.h"
 #include "engine/train/progress.h"
 
 namespace ptrain::train {
 
 struct RunData {
   std::shared_ptr<const data::Index> train;
-  std::shared_ptr<const data::Index> validation;  // null: none
+  std::shared_ptr<const data::Index> validation;     // null: none
+  std::shared_ptr<const data::Tokenizer> tokenizer;  // of samples; null: the recipe asks for none
   bool sources_changed = false;  // the files on disk are not those the indices were built from
 };
 

@@ -125,7 +125,8 @@ class Trainer {
       }
     }
     if (run_ends && recipe_.validation.sample_tokens > 0)
-      fields["sample"] = sample(*attempt_.shape, recipe_.validation.sample_tokens, recipe_.seed);
+      fields["sample"] = sample(*attempt_.shape, *attempt_.data.tokenizer,
+                                recipe_.validation.sample_tokens, recipe_.seed);
     fault::point("train.validation.end");
     if (fields.empty()) return;
     fields["step"] = progress_.step;

@@ -85,7 +85,8 @@ void check_vocabulary(const Recipe& recipe, Breaches& out) {
                      "cannot be shown as text without a tokenizer"});
     return;
   }
-  if (model.vocab_size == 0 || model.vocab_size >= kByteTokens) return;
+  const bool has_room = model.vocab_size == 0 || model.vocab_size >= kByteTokens;
+  if (recipe.data.tokenizer != "byte" || has_room) return;
   if (!model.hf.empty()) {
     out.push_back({{"model.hf", "data.tokenizer"},
                    fmt::format("the model has a vocabulary of {}, but the byte tokenizer has {} "
@@ -99,9 +100,24 @@ void check_vocabulary(const Recipe& recipe, Breaches& out) {
                              model.vocab_size, kByteTokens)});
 }
 
+void check_tokenizer(const Data& data, Breaches& out) {
+  const bool takes_file = data.tokenizer == "sentencepiece";
+  if (takes_file && data.tokenizer_file.empty())
+    out.push_back({{"data.tokenizer_file", "data.tokenizer"},
+                   "is needed by tokenizer: sentencepiece; give its .model file"});
+  for (const auto& [path, value] : {std::pair{"data.tokenizer_file", &data.tokenizer_file},
+                                    {"data.tokenizer_hash", &data.tokenizer_hash}})
+    if (!takes_file && !value->empty())
+      out.push_back({{path, "data.tokenizer"},
+                     fmt::format("tokenizer: {} has no file; leave it out, or give tokenizer: "
+                                 "sentencepiece",
+                                 data.tokenizer)});
+}
+
 void check_data(const Recipe& recipe, Breaches& out) {
   const Data& data = recipe.data;
   const Validation& validation = recipe.validation;
+  check_tokenizer(data, out);
   if (data.train.empty()) {
     out.push_back({{"data.train"}, "needs at least one entry, such as - path: texts/*.txt"});
   }

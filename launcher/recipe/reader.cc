@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/hash.h"
+#include "core/data/sentencepiece_facts.h"
 #include "core/recipe/json.h"
 #include "core/recipe/read.h"
 #include "launcher/base/file.h"
@@ -92,7 +93,8 @@ Result<NamedText> find_model_file(const std::string& folder, const std::string& 
 }  // namespace
 
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
-                                const FindModel& find_model, std::vector<std::string>* notes) {
+                                const FindModel& find_model, std::vector<std::string>* notes,
+                                const FindTokenizer& find_tokenizer) {
   Violations violations;
   Node root = parse_yaml(file.text, file.path, violations);
   for (const std::string& override_text : overrides) {
@@ -108,6 +110,7 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
   if (hf.model) reading.recipe.model = std::move(*hf.model);
   if (notes != nullptr) *notes = std::move(hf.warnings);
   if (root.kind == Kind::kMapping) add_breaches(root, reading.recipe, violations);
+  if (find_tokenizer) settle_tokenizer(root, find_tokenizer, reading.recipe, violations);
   if (!violations.empty()) return tl::unexpected(report("the recipe", std::move(violations)));
   return resolve(std::move(reading.recipe));
 }
@@ -143,8 +146,12 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
   const FindModel find_model = [&](const std::string& file) {
     return find_model_file(loaded.folder, file);
   };
-  PTRAIN_TRY(loaded.recipe,
-             read_recipe_text({path, loaded.text}, overrides, find_model, &loaded.notes));
+  const FindTokenizer find_tokenizer = [&](const std::string& file) {
+    const auto beside = std::filesystem::path(loaded.folder) / file;
+    return read_file(beside.lexically_normal().string(), data::kMostSentencePieceBytes);
+  };
+  PTRAIN_TRY(loaded.recipe, read_recipe_text({path, loaded.text}, overrides, find_model,
+                                             &loaded.notes, find_tokenizer));
   loaded.hash = identity_of(loaded.text, overrides);
   return loaded;
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/result.h"
 #include "core/recipe/recipe.h"
+#include "launcher/recipe/tokenizer_file.h"
 
 namespace ptrain::recipe {
 
@@ -34,10 +35,12 @@ using FindModel = std::function<Result<NamedText>(const std::string& file)>;
 Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std::string>& overrides,
                                  const std::string& folder = "");
 
-// The same from a text, without touching a file; `file` is its name in errors.
+// The same from a text, without touching a file; `file` is its name in errors. Without
+// find_tokenizer what a tokenizer's file says stays open.
 Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::string>& overrides,
                                 const FindModel& find_model,
-                                std::vector<std::string>* notes = nullptr);
+                                std::vector<std::string>* notes = nullptr,
+                                const FindTokenizer& find_tokenizer = {});
 
 // The identity of a recipe with overrides. `recipe`: its file's text, or the identity of one that
 // gets further overrides.

@@ -14,12 +14,15 @@ std::int64_t steps_of(const Shape& shape) {
   return divide_up(shape.tokens, shape.global_batch_tokens);
 }
 
+std::int64_t padded_vocabulary(std::int64_t num_tokens) {
+  constexpr std::int64_t kMultiple = 64;
+  return divide_up(num_tokens, kMultiple) * kMultiple;
+}
+
 Recipe resolve(Recipe recipe) {
-  constexpr std::int64_t kVocabularyMultiple = 64;  // matmuls are quicker on whole cache lines
   Model& model = recipe.model;
-  if (model.vocab_size == 0) {
-    model.vocab_size = divide_up(kByteTokens, kVocabularyMultiple) * kVocabularyMultiple;
-  }
+  if (model.vocab_size == 0 && recipe.data.tokenizer == "byte")
+    model.vocab_size = padded_vocabulary(kByteTokens);
   if (auto complete = model::complete(model)) model = *std::move(complete);
   for (Shape& shape : recipe.shapes) {
     shape.steps = steps_of(shape);

@@ -36,16 +36,17 @@ bool is_of_shape(std::string_view field, std::string_view name) {
   return dot != std::string_view::npos && is_of(field.substr(dot + 1), name);
 }
 
-// Where the model came from says nothing beside the model; tokens follow from steps.
+// Where model and tokenizer came from says nothing beside them; tokens follow from steps.
 bool is_derived(std::string_view field) {
-  return field == "model.file" || field == "model.hf" || is_of_shape(field, "tokens");
+  return field == "model.file" || field == "model.hf" || field == "data.tokenizer_file" ||
+         is_of_shape(field, "tokens");
 }
 
 Change change_of(std::string_view field) {
   for (const char* section : {"parallel", "cluster", "log", "name"})
     if (is_of(field, section)) return Change::kFree;
   if (is_of_shape(field, "parallel")) return Change::kFree;
-  for (const char* section : {"model", "data.tokenizer", "optimizer.kind"})
+  for (const char* section : {"model", "data.tokenizer", "data.tokenizer_hash", "optimizer.kind"})
     if (is_of(field, section)) return Change::kForbidden;
   return Change::kAllowed;
 }

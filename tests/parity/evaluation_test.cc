@@ -61,7 +61,7 @@ std::vector<Result> evaluate(const mesh::Layout& layout) {
     shape.initialise(plan.recipe.seed);
     Result& result = results[static_cast<std::size_t>(world.rank())];
     result.validation = train::validate(shape, text(), plan.recipe);
-    result.sample = train::sample(shape, 40, 9);
+    result.sample = train::sample(shape, *data::open_tokenizer({}, ""), 40, 9);
     result.again = train::validate(shape, text(), plan.recipe);
     shape.close();
   });

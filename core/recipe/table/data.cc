@@ -31,11 +31,19 @@ void add_data(std::vector<Field>& all) {
   append(
       all,
       row({.path = "data.tokenizer",
-           .choices = {"byte", "none"},
-           .unavailable = {"sentencepiece", "hf"},
-           .description = "byte: tokens are the bytes of the text, and an end of document; none: "
-                          "all files hold tokens already, and `model.vocab_size` is given."},
+           .choices = {"byte", "sentencepiece", "none"},
+           .unavailable = {"hf"},
+           .description = "byte: tokens are the bytes of the text, and an end of document; "
+                          "sentencepiece: those of `data.tokenizer_file`, and its end of sentence; "
+                          "none: all files hold tokens already, and `model.vocab_size` is given."},
           in_data, &Data::tokenizer),
+      row({.path = "data.tokenizer_file",
+           .description = "The .model file of SentencePiece, relative to the recipe."},
+          in_data, &Data::tokenizer_file),
+      row({.path = "data.tokenizer_hash",
+           .description = "XXH3-128 of `data.tokenizer_file`, which is refused when it is another "
+                          "file; empty: what the file has. A run keeps it."},
+          in_data, &Data::tokenizer_hash),
       row({.path = "data.train[].path",
            .required = true,
            .description = "A text file or a glob (`**` matches folders), relative to the recipe."},
@@ -67,6 +75,11 @@ void add_data(std::vector<Field>& all) {
            .range = {0, 1e15},
            .description = "Use only so many documents; 0: all."},
           in_data, &Data::max_documents),
+      choice<decltype(in_data), Data, LossOn>(
+          {.path = "data.loss_on",
+           .description = "What a `jsonl` document learns. answers: the `completion`, or what an "
+                          "assistant's messages say, or all of a `text`; all: every token."},
+          in_data, &Data::loss_on, {{"answers", LossOn::kAnswers}, {"all", LossOn::kAll}}),
       choice<decltype(in_packing), Packing, packing::Strategy>(
           {.path = "data.packing.strategy",
            .description = "How documents fill rows: the first two keep the order in which they "
