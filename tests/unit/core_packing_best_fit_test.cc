@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <numeric>
 #include <string>
 
 #include "core/packing/bins.h"
+#include "core/packing/survey.h"
 
 namespace ptrain::packing {
 namespace {
@@ -56,25 +56,35 @@ RC_GTEST_PROP(BestFit, AgreesWithThePlainForm, ()) {
   RC_ASSERT(bins.count == plain_count(lengths, capacity));
 }
 
-// tests/fixtures/packing/prolong.txt (README there): real document lengths. Their packing
-// efficiency with the published pure-Python best-fit decreasing was measured on a longer sample of
-// the same list as .9929, .9953, .9983.
-TEST(BestFit, RealLengthsFillRows) {
-  std::ifstream file(std::string(std::getenv("PTRAIN_SOURCE_DIR")) +
-                     "/tests/fixtures/packing/prolong.txt");
+Lengths real_lengths(const std::string& list) {
+  std::ifstream file(std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/packing/" +
+                     list + ".counts");
   Lengths lengths;
-  for (std::int64_t length; file >> length;) lengths.push_back(length);
-  ASSERT_EQ(lengths.size(), 6144u);
-  const double tokens = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), 0LL));
-  for (const auto& [capacity, efficiency] :
-       {std::pair{4096, .9929}, {8192, .9953}, {32768, .9983}}) {
-    Lengths pieces;
-    for (std::int64_t length : lengths)
-      for (; length > 0; length -= capacity)
-        pieces.push_back(std::min<std::int64_t>(length, capacity));
-    const auto count = static_cast<double>(best_fit_decreasing(pieces, capacity).count);
-    EXPECT_NEAR(tokens / (count * capacity), efficiency, 0.002) << capacity;
-  }
+  std::int64_t length = 0, count = 0;
+  while (file >> length >> count)
+    lengths.insert(lengths.end(), static_cast<std::size_t>(count), length);
+  return lengths;
+}
+
+double best_fit_efficiency(const Lengths& lengths, std::int64_t capacity) {
+  const Survey result = survey(lengths, capacity);
+  EXPECT_EQ(result.packed.back().strategy, Strategy::kBestFitDecreasing);
+  return result.packed.back().efficiency;
+}
+
+// tests/fixtures/packing (README there): real document lengths. What TRL's best-fit decreasing, in
+// Python, made of the whole lists these are samples of.
+TEST(BestFit, RealLengthsFillRows) {
+  constexpr std::int64_t kCapacities[] = {4096, 8192, 32768, 131072};
+  const auto check = [&](const std::string& list, std::size_t documents, const double(&full)[4]) {
+    const Lengths lengths = real_lengths(list);
+    ASSERT_EQ(lengths.size(), documents);
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(best_fit_efficiency(lengths, kCapacities[i]), full[i], 0.001)
+          << list << " " << kCapacities[i];
+  };
+  check("prolong", 46188, {.9929, .9953, .9983, .9992});
+  check("wikipedia", 60064, {1.0000, 1.0000, .9998, .9998});
 }
 
 }  // namespace
