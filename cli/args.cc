@@ -101,6 +101,17 @@ void add_export(CLI::App& app, Command& chosen) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 60));
 }
 
+void add_report(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<ReportArguments>();
+  auto* sub =
+      add(app, chosen, "report", "Write what a run did as one HTML file", &cmd_report, args);
+  sub->footer(
+      "The file holds all it shows: it loads nothing and runs no script. It may be made while the\n"
+      "run goes on, and again afterwards.");
+  sub->add_option("run", args->run, "Run directory")->required();
+  sub->add_option("--to", args->to, "File to write (default: report.html in the run directory)");
+}
+
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
   auto* sub =
@@ -180,6 +191,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_inspections(app, parsed.command);
   add_data(app, parsed.command);
   add_export(app, parsed.command);
+  add_report(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);

@@ -51,6 +51,11 @@ struct ExportArguments {
   std::uint64_t shard_bytes = 5'000'000'000;  // of the tensors in one file
 };
 
+struct ReportArguments {
+  std::string run;  // run directory
+  std::string to;   // file; empty: report.html in it
+};
+
 struct WorkerArguments {
   std::string request;  // JSON, or a file of it
 };
@@ -69,6 +74,7 @@ Result<ExitCode> cmd_run(const RunArguments& arguments);
 Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
 Result<ExitCode> cmd_data(const DataArguments& arguments);
 Result<ExitCode> cmd_export(const ExportArguments& arguments);
+Result<ExitCode> cmd_report(const ReportArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);

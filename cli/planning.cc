@@ -32,14 +32,16 @@ std::string cluster_path(const recipe::LoadedRecipe& loaded) {
   return installed.empty() ? beside.string() : installed;
 }
 
-Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, bool probe_again,
-                                     std::vector<std::string>& notes) {
+// With an empty runner only what was measured before is used.
+Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, cluster::ProbeRunner runner,
+                                     bool probe_again, std::vector<std::string>& notes) {
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());
   std::vector<std::string> told_later;
   PTRAIN_TRY(const plan::Placement placement, plan::place_ranks(recipe, host, told_later));
   const cluster::ProbeKey key{cluster::processor_name(), placement.num_ranks,
                               std::string(run::build_id())};
-  host.figures = cluster::probed_figures({user_cache(), key, mpirun_probe(), probe_again}, notes);
+  host.figures =
+      cluster::probed_figures({user_cache(), key, std::move(runner), probe_again}, notes);
   return host;
 }
 
@@ -47,7 +49,7 @@ Result<cluster::Cluster> cluster_of(const recipe::LoadedRecipe& loaded,
                                     const std::string& cluster_file, bool probe_again,
                                     std::vector<std::string>& notes) {
   const bool from_file = !cluster_file.empty() || !loaded.recipe.cluster.file.empty();
-  if (!from_file) return probed_host(loaded.recipe, probe_again, notes);
+  if (!from_file) return probed_host(loaded.recipe, mpirun_probe(), probe_again, notes);
   if (probe_again)
     return fail(ExitCode::kUsage, "--probe measures this machine, but a cluster file is given",
                 "leave --probe, or --cluster and cluster.file, out");
@@ -101,6 +103,28 @@ Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
   planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
   return planning;
+}
+
+Result<plan::PlanInput> kept_input(const run::Plan& plan) {
+  recipe::LoadedRecipe loaded;
+  loaded.recipe = plan.recipe;
+  loaded.folder = plan.recipe_folder;
+  plan::PlanInput input;
+  input.recipe = plan.recipe;
+  input.recipe_folder = plan.recipe_folder;
+  std::vector<std::string> notes;  // for one who plans
+  if (plan.recipe.cluster.file.empty()) {
+    PTRAIN_TRY(input.cluster, probed_host(plan.recipe, nullptr, false, notes));
+  } else {
+    PTRAIN_TRY(input.cluster, cluster::read_cluster(cluster_path(loaded)));
+  }
+  if (input.cluster.name != plan.cluster)
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("the run was planned for {}, this is {}", plan.cluster, input.cluster.name),
+        "make the report where the run was planned");
+  read_lengths(loaded, input, notes);
+  return input;
 }
 
 }  // namespace ptrain::cli

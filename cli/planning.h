@@ -14,4 +14,7 @@ namespace ptrain::cli {
 Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
                                      const std::string& cluster_file, bool probe_again = false);
 
+// What a run's plan was made from, as far as it is still kept: nothing is measured again.
+Result<plan::PlanInput> kept_input(const run::Plan& plan);
+
 }  // namespace ptrain::cli
