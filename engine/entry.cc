@@ -80,23 +80,28 @@ train::Outcome run_data(const run::Request& request) {
   return {};
 }
 
-// Writes the weights of a checkpoint as a Hugging Face folder; needs no other rank.
-train::Outcome run_export(const run::Request& request) {
-  const auto world = comm::make_single();
+void write_export(const run::Request& request, comm::Communicator& world) {
   const checkpoint::ExportTarget target{request.output, request.exporting.dtype,
                                         request.exporting.shard_bytes};
   if (!request.exporting.checkpoint.empty()) {
-    checkpoint::export_checkpoint(checkpoint::Source(request.exporting.checkpoint, *world), target);
-    return {};
+    checkpoint::export_checkpoint(checkpoint::Source(request.exporting.checkpoint, world), target);
+    return;
   }
   const std::string folder = run::Directory{request.run_directory}.checkpoints();
-  const auto newest = checkpoint::open_newest(folder, *world);
+  const auto newest = checkpoint::open_newest(folder, world);
   for (const std::string& why : newest.damaged)
     fmt::print(stderr, "warning: a checkpoint is damaged, so an older one is exported: {}\n", why);
   if (!newest.source)
     throw EngineError(ExitCode::kUnusable, "there is no checkpoint in " + folder,
                       "export after the first one is written");
   checkpoint::export_checkpoint(*newest.source, target);
+}
+
+// Writes the weights of a checkpoint as a Hugging Face folder; needs no other rank.
+train::Outcome run_export(const run::Request& request) {
+  const auto world = comm::make_single();
+  write_export(request, *world);
+  world->close();
   return {};
 }
 
