@@ -41,4 +41,7 @@ constexpr std::string_view name_of(DType dtype) {
   return "";
 }
 
+// What numbers of a dtype are added up in.
+constexpr DType wide_of(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
+
 }  // namespace ptrain

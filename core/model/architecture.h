@@ -97,7 +97,8 @@ struct LayerSpec {
 struct Architecture {
   recipe::Model config;           // every size filled in
   Decoder decoder;                // what the layers compute
-  DType dtype = DType::kFloat32;  // of activations, parameters, gradients, moments
+  DType dtype = DType::kFloat32;  // of master parameters, gradients, moments, the residual stream
+  DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
   std::vector<ParameterSpec> parameters;
   std::vector<LayerSpec> layers;  // L + 2
 
@@ -109,8 +110,9 @@ struct Architecture {
   bool operator==(const Architecture&) const = default;
 };
 
-// Of the family named in the config. Errors (kUsage): those of complete() in family.h.
-Result<Architecture> make_architecture(const recipe::Model& config, DType dtype);
+// Of the family named in the config; dtype is wide_of(compute_dtype). Errors (kUsage): those of
+// complete() in family.h.
+Result<Architecture> make_architecture(const recipe::Model& config, DType compute_dtype);
 
 // Model FLOPs of one token in a row of `sequence` tokens, forward and backward, causal:
 // 6 N + 6 L h s.

@@ -11,10 +11,11 @@ namespace {
 // Adds layers one by one, with their parameters.
 class Builder {
  public:
-  Builder(recipe::Model config, Decoder decoder, DType dtype) {
+  Builder(recipe::Model config, Decoder decoder, DType compute_dtype) {
     result_.config = std::move(config);
     result_.decoder = std::move(decoder);
-    result_.dtype = dtype;
+    result_.dtype = wide_of(compute_dtype);
+    result_.compute_dtype = compute_dtype;
   }
 
   Architecture build() {
@@ -87,6 +88,11 @@ class Builder {
     return {std::move(name), elements, result_.dtype, is_input};
   }
 
+  // What a matrix multiplies.
+  StashTensor multiplied(std::string name, std::int64_t elements) const {
+    return {std::move(name), elements, result_.compute_dtype, false};
+  }
+
   static Segment matmul(std::string name, std::int64_t in, std::int64_t out) {
     return {std::move(name), 2.0 * static_cast<double>(in) * static_cast<double>(out), 0};
   }
@@ -153,24 +159,28 @@ class Builder {
   }
 
   std::vector<StashTensor> block_stash() const {
-    std::vector<StashTensor> stash = {kept("x", hidden(), true), kept("norm1", hidden()),
+    std::vector<StashTensor> stash = {kept("x", hidden(), true), multiplied("norm1", hidden()),
                                       kept("norm1_scale", norm_scales())};
     const auto add = [&](std::string name, std::int64_t elements) {
       stash.push_back(kept(std::move(name), elements));
+    };
+    const auto add_multiplied = [&](std::string name, std::int64_t elements) {
+      stash.push_back(multiplied(std::move(name), elements));
     };
     if (decoder().query_key_norm) {
       add("query_key", query() + key());
       add("query_key_scale", config().num_attention_heads + config().num_key_value_heads);
     }
     add("qkv", query() + 2 * key());
-    add("attention", query());
+    add_multiplied("attention", query());
     add("log_sum_exp", config().num_attention_heads);
     if (decoder().norms_after) add("output", hidden()), add("output_scale", norm_scales());
     add("x2", hidden());
-    add("norm2", hidden());
+    add_multiplied("norm2", hidden());
     add("norm2_scale", norm_scales());
-    add(decoder().gated ? "gate_up" : "up", up());
-    add("product", inner());
+    // Not multiplied, but the widest, and only read by an activation.
+    add_multiplied(decoder().gated ? "gate_up" : "up", up());
+    add_multiplied("product", inner());
     if (decoder().norms_after) add("down", hidden()), add("down_scale", norm_scales());
     return stash;
   }
@@ -202,11 +212,11 @@ class Builder {
 
 }  // namespace
 
-Result<Architecture> make_architecture(const recipe::Model& config, DType dtype) {
+Result<Architecture> make_architecture(const recipe::Model& config, DType compute_dtype) {
   PTRAIN_TRY(recipe::Model model, complete(config));
   PTRAIN_TRY(const Family* family, find_family(model.family));
   Decoder decoder = family->decoder(model);
-  return Builder(std::move(model), std::move(decoder), dtype).build();
+  return Builder(std::move(model), std::move(decoder), compute_dtype).build();
 }
 
 }  // namespace ptrain::model

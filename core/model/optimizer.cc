@@ -50,7 +50,7 @@ void use_optimizer(Architecture& architecture, const recipe::Optimizer& optimize
 }
 
 Result<Architecture> make_architecture(const recipe::Recipe& recipe) {
-  PTRAIN_TRY(const DType dtype, recipe::dtype_of(recipe.precision));
+  const DType dtype = recipe::compute_dtype_of(recipe.precision);
   PTRAIN_TRY(Architecture architecture, make_architecture(recipe.model, dtype));
   use_optimizer(architecture, recipe.optimizer);
   return architecture;

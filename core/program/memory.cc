@@ -12,6 +12,13 @@ bool gradients_are_transient(const mesh::Layout& layout) {
   return layout.shard > 1 && layout.zero >= 2;
 }
 
+// Bytes that an element of the own shard takes, for good.
+std::int64_t parameter_bytes(const MemoryContext& context) {
+  const DType dtype = context.architecture.dtype, compute = context.architecture.compute_dtype;
+  const bool gathers = context.layout.shard > 1 && !context.layout.shared_window;
+  return size_of(dtype) + (compute == dtype || gathers ? 0 : size_of(compute));
+}
+
 std::size_t index(MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }
 
 }  // namespace
@@ -55,7 +62,7 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
   }
   const std::int64_t element = size_of(context.architecture.dtype);
   BytesByClass bytes{};
-  bytes[index(MemoryClass::kParameters)] = {shards * element};
+  bytes[index(MemoryClass::kParameters)] = {shards * parameter_bytes(context)};
   bytes[index(MemoryClass::kOptimizer)] = {state};
   bytes[index(MemoryClass::kGradients)] = {gradients * element};
   return bytes;
@@ -74,9 +81,8 @@ bool MemoryMeter::takes_gradients() const {
   return gradients_are_transient(context_.layout) && !context_.layout.shared_window;
 }
 
-std::int64_t MemoryMeter::whole_bytes(int group) const {
-  return context_.buffers[static_cast<std::size_t>(group)].total() *
-         size_of(context_.architecture.dtype);
+std::int64_t MemoryMeter::whole_bytes(int group, DType dtype) const {
+  return context_.buffers[static_cast<std::size_t>(group)].total() * size_of(dtype);
 }
 
 void MemoryMeter::take_stash(const Action& action, bool inputs, bool others) {
@@ -96,11 +102,11 @@ void MemoryMeter::begin(const Action& action) {
     const auto reduction = reductions_.find(id);
     if (reduction == reductions_.end()) continue;
     held_gradients_.erase(reduction->second);
-    take(MemoryClass::kGradients, -whole_bytes(reduction->second));
+    take(MemoryClass::kGradients, -whole_bytes(reduction->second, context_.architecture.dtype));
     reductions_.erase(reduction);
   }
   if (action.kind == Kind::kUnshard && gathers())
-    take(MemoryClass::kGather, whole_bytes(action.group));
+    take(MemoryClass::kGather, whole_bytes(action.group, context_.architecture.compute_dtype));
   if (action.kind == Kind::kRecompute) take_stash(action, false, true);
   if (action.kind == Kind::kForward) {
     const std::string_view keep = action.attribute("keep");
@@ -109,14 +115,15 @@ void MemoryMeter::begin(const Action& action) {
   if (action.kind == Kind::kBackward && takes_gradients()) {
     const auto layer = static_cast<std::size_t>(action.layer_first);
     for (int group : context_.architecture.layers[layer].groups) {
-      if (held_gradients_.insert(group).second) take(MemoryClass::kGradients, whole_bytes(group));
+      if (held_gradients_.insert(group).second)
+        take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
     }
   }
 }
 
 void MemoryMeter::end(const Action& action) {
   if (action.kind == Kind::kReshard && gathers())
-    take(MemoryClass::kGather, -whole_bytes(action.group));
+    take(MemoryClass::kGather, -whole_bytes(action.group, context_.architecture.compute_dtype));
   if (action.kind == Kind::kReduceGrad && takes_gradients()) {
     reductions_[action.id] = action.group;
   }

@@ -42,12 +42,13 @@ struct MemoryContext {
   int shard_rank = 0;         // whose bytes: shards may differ
 };
 
-// Held from start to end of training: master parameters, optimizer state, gradients that live
-// across micro-batches, and in a shared window the places of all gradients.
+// Held from start to end of training: master parameters, their shards in the compute dtype where
+// that is another and no gather makes them, optimizer state, gradients that live across
+// micro-batches, and in a shared window the places of all gradients.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):
-//   UNSHARD gG      takes gather: the whole buffer of G, where shard > 1
+//   UNSHARD gG      takes gather: the whole buffer of G in the compute dtype, where shard > 1
 //   RESHARD gG      gives that back
 //   FORWARD lL mM   takes stash: the tensors of L that `keep` names (all | input | none), T rows
 //   RECOMPUTE lL mM takes stash: the tensors of L that are not its input
@@ -76,7 +77,7 @@ class MemoryMeter {
   void take_stash(const Action& action, bool inputs, bool others);
   bool gathers() const { return !context_.layout.shared_window; }
   bool takes_gradients() const;
-  std::int64_t whole_bytes(int group) const;
+  std::int64_t whole_bytes(int group, DType dtype) const;
 
   const MemoryContext context_;
   BytesByClass live_{};

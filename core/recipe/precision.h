@@ -1,12 +1,11 @@
 #pragma once
 
 #include "core/base/dtype.h"
-#include "core/base/result.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::recipe {
 
-// The numbers of weights and activations. Refuses (kUsage) what this version cannot train with.
-Result<DType> dtype_of(Precision precision);
+// The numbers that matrices are multiplied in; what is added up is wide_of() it.
+DType compute_dtype_of(Precision precision);
 
 }  // namespace ptrain::recipe

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "engine/base/bfloat16.h"
 
 namespace ptrain {
 
@@ -35,6 +36,13 @@ template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   if (dtype == DType::kFloat64) return f(double{});
   return f(float{});
+}
+
+// dispatch_compute(dtype, f): f(T{}, N{}) where N is `dtype` and T what it is added up in.
+template <class F>
+decltype(auto) dispatch_compute(DType dtype, F&& f) {
+  if (dtype == DType::kBFloat16) return f(float{}, BFloat16{});
+  return dispatch(dtype, [&]<class T>(T zero) { return f(zero, zero); });
 }
 
 }  // namespace ptrain

@@ -8,7 +8,9 @@ namespace {
 class Messages final : public Sharing {
  public:
   explicit Messages(const SharingInput& input)
-      : communicators_(input.communicators), dtype_(input.architecture.dtype) {
+      : communicators_(input.communicators),
+        dtype_(input.architecture.dtype),
+        compute_dtype_(input.architecture.compute_dtype) {
     place_.shard_rank = mesh::coordinates_of(input.layout, communicators_.world.rank()).shard;
     place_.shard_gradients = input.layout.shard > 1 && input.layout.zero > 1;
   }
@@ -21,7 +23,7 @@ class Messages final : public Sharing {
     if (planted(Bug::kStaleGather)) return {};
     return {[this, &group, whole] {
       fault::point("train.gather.start");
-      return communicators_.shard_gather->all_gather_v(whole, dtype_, group.shard_offsets(),
+      return communicators_.shard_gather->all_gather_v(whole, compute_dtype_, group.shard_offsets(),
                                                        group.plan().shard_sizes);
     }};
   }
@@ -57,7 +59,7 @@ class Messages final : public Sharing {
 
  private:
   Communicators communicators_;
-  DType dtype_;
+  DType dtype_, compute_dtype_;
   state::GroupBuffer::Place place_;
 };
 

@@ -37,6 +37,7 @@ class WindowSharing final : public Sharing {
   explicit WindowSharing(const SharingInput& input)
       : layout_(input.layout),
         element_(size_of(input.architecture.dtype)),
+        parameter_element_(size_of(input.architecture.compute_dtype)),
         dtype_(input.architecture.dtype),
         arena_(input.arena),
         buffers_(mesh::plan_buffers(input.architecture, layout_.shard)),
@@ -112,7 +113,7 @@ class WindowSharing final : public Sharing {
   void place_parameters() {
     for (const mesh::BufferPlan& buffer : buffers_) {
       parameter_offsets_.push_back(parameter_bytes_);
-      parameter_bytes_ += align(buffer.total() * element_);
+      parameter_bytes_ += align(buffer.total() * parameter_element_);
     }
   }
 
@@ -130,11 +131,11 @@ class WindowSharing final : public Sharing {
 
   std::byte* own_shard(std::size_t group) const {
     return parameters() + parameter_offsets_[group] +
-           buffers_[group].shard_offset(seat_.shard) * element_;
+           buffers_[group].shard_offset(seat_.shard) * parameter_element_;
   }
 
   std::int64_t shard_bytes(std::size_t group) const {
-    return buffers_[group].shard_sizes[static_cast<std::size_t>(seat_.shard)] * element_;
+    return buffers_[group].shard_sizes[static_cast<std::size_t>(seat_.shard)] * parameter_element_;
   }
 
   // Tells the arena of this rank's part; sign -1: that it is gone.
@@ -231,7 +232,7 @@ class WindowSharing final : public Sharing {
   }
 
   mesh::Layout layout_;
-  std::int64_t element_;  // bytes
+  std::int64_t element_, parameter_element_;  // bytes, of gradients and of whole parameters
   DType dtype_;
   Arena& arena_;
   std::vector<mesh::BufferPlan> buffers_;

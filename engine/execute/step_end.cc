@@ -79,6 +79,7 @@ void apply_optimizer(const model::Architecture& architecture, const StepSettings
       step.decays = parameter.decays || planted(Bug::kDecayOnNorms);
       optim::update(settings.optimizer, step, piece_of(parameter, group, run), group.arena());
     }
+    group.publish_masters();
   }
   group.clear_gradients();
 }

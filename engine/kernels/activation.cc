@@ -9,13 +9,21 @@
 namespace ptrain::kernels {
 namespace {
 
-// `gate` and `up` of one row; without a gate, `gate` is the only input. backward: both become their
-// gradients, from the product's.
-template <class T>
+// `gate` and `up` of one row; without a gate, `gate` is the only input.
+template <class T, class N>
 struct Row {
-  T* gate;
-  T* up;
-  T* product;
+  const N* gate;
+  const N* up;
+  N* product;
+  std::int64_t size;
+};
+
+// Both become their gradients, from the product's.
+template <class T, class N>
+struct GradientRow {
+  N* gate;
+  N* up;
+  const T* dproduct;
   std::int64_t size;
 };
 
@@ -77,70 +85,64 @@ struct Gelu {
   }
 };
 
-template <class F, class T>
-PT_INLINE void gated_row(const Row<T>& row) {
+template <class F, class T, class N>
+PT_INLINE void gated_row(const Row<T, N>& row) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < row.size; ++i) row.product[i] = F::value(row.gate[i]) * row.up[i];
+  for (std::int64_t i = 0; i < row.size; ++i)
+    row.product[i] = N(F::value(T(row.gate[i])) * T(row.up[i]));
 }
 
-template <class F, class T>
-PT_INLINE void gated_backward_row(const Row<T>& row) {
+template <class F, class T, class N>
+PT_INLINE void gated_backward_row(const GradientRow<T, N>& row) {
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i) {
-    const T up = row.up[i], dy = row.product[i];
-    const Slope<T> slope = F::slope(row.gate[i]);
-    row.gate[i] = dy * up * slope.derivative;
-    row.up[i] = dy * slope.value;
+    const T up = row.up[i], dy = row.dproduct[i];
+    const Slope<T> slope = F::slope(T(row.gate[i]));
+    row.gate[i] = N(dy * up * slope.derivative);
+    row.up[i] = N(dy * slope.value);
   }
 }
 
-template <class F, class T>
-PT_INLINE void plain_row(const Row<T>& row) {
+template <class F, class T, class N>
+PT_INLINE void plain_row(const Row<T, N>& row) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < row.size; ++i) row.product[i] = F::value(row.gate[i]);
+  for (std::int64_t i = 0; i < row.size; ++i) row.product[i] = N(F::value(T(row.gate[i])));
 }
 
-template <class F, class T>
-PT_INLINE void plain_backward_row(const Row<T>& row) {
+template <class F, class T, class N>
+PT_INLINE void plain_backward_row(const GradientRow<T, N>& row) {
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.gate[i] = row.product[i] * F::slope(row.gate[i]).derivative;
+    row.gate[i] = N(row.dproduct[i] * F::slope(T(row.gate[i])).derivative);
 }
 
-#define PT_ACTIVATION(name, F)                                   \
-  template <class T>                                             \
-  PT_INLINE void name##_gated_body(const Row<T>& row) {          \
-    gated_row<F>(row);                                           \
-  }                                                              \
-  PT_KERNEL(name##_gated, Row)                                   \
-  template <class T>                                             \
-  PT_INLINE void name##_gated_backward_body(const Row<T>& row) { \
-    gated_backward_row<F>(row);                                  \
-  }                                                              \
-  PT_KERNEL(name##_gated_backward, Row)                          \
-  template <class T>                                             \
-  PT_INLINE void name##_plain_body(const Row<T>& row) {          \
-    plain_row<F>(row);                                           \
-  }                                                              \
-  PT_KERNEL(name##_plain, Row)                                   \
-  template <class T>                                             \
-  PT_INLINE void name##_plain_backward_body(const Row<T>& row) { \
-    plain_backward_row<F>(row);                                  \
-  }                                                              \
-  PT_KERNEL(name##_plain_backward, Row)
+#define PT_ACTIVATION_KERNEL(name, Args, row_of, F)   \
+  template <class T, class N>                         \
+  PT_INLINE void name##_body(const Args<T, N>& row) { \
+    row_of<F>(row);                                   \
+  }                                                   \
+  PT_COMPUTE_KERNEL(name, Args)
+
+#define PT_ACTIVATION(name, F)                                                    \
+  PT_ACTIVATION_KERNEL(name##_gated, Row, gated_row, F)                           \
+  PT_ACTIVATION_KERNEL(name##_gated_backward, GradientRow, gated_backward_row, F) \
+  PT_ACTIVATION_KERNEL(name##_plain, Row, plain_row, F)                           \
+  PT_ACTIVATION_KERNEL(name##_plain_backward, GradientRow, plain_backward_row, F)
 
 PT_ACTIVATION(silu, Silu)
 PT_ACTIVATION(gelu, Gelu)
 PT_ACTIVATION(gelu_tanh, GeluTanh)
 
 #undef PT_ACTIVATION
+#undef PT_ACTIVATION_KERNEL
 
 // The kernel of an activation, for one row.
-template <class T>
-using Kernel = void (*)(const Row<T>&);
+template <class Args>
+using Kernel = void (*)(const Args&);
 
-template <class T>
-Kernel<T> choose(Activation activation, Kernel<T> silu, Kernel<T> gelu, Kernel<T> gelu_tanh) {
+template <class Args>
+Kernel<Args> choose(Activation activation, Kernel<Args> silu, Kernel<Args> gelu,
+                    Kernel<Args> gelu_tanh) {
   switch (activation) {
     case Activation::kSilu:
       return silu;
@@ -152,43 +154,53 @@ Kernel<T> choose(Activation activation, Kernel<T> silu, Kernel<T> gelu, Kernel<T
   throw_bug(__FILE__, __LINE__, "an activation of the list");
 }
 
-template <class T>
-void each_row(Kernel<T> kernel, const Tensor& inputs, const Tensor& product, bool has_gate) {
+// P: of the product or its gradient.
+template <class N, class P, class Args>
+void each_row(Kernel<Args> kernel, const Tensor& inputs, const Tensor& product, bool has_gate) {
   PT_CHECK(inputs.cols == product.cols * (has_gate ? 2 : 1) && inputs.rows == product.rows);
   for (std::int64_t t = 0; t < inputs.rows; ++t) {
-    T* gate = inputs.as<T>() + t * inputs.stride;
-    kernel(Row<T>{gate, gate + product.cols, product.as<T>() + t * product.stride, product.cols});
+    N* gate = inputs.as<N>() + t * inputs.stride;
+    kernel(Args{gate, gate + product.cols, product.as<P>() + t * product.stride, product.cols});
   }
 }
 
 }  // namespace
 
 void gated(Activation activation, const Tensor& gate_up, const Tensor& product) {
-  dispatch(gate_up.dtype, [&]<class T>(T) {
-    each_row<T>(choose<T>(activation, silu_gated, gelu_gated, gelu_tanh_gated), gate_up, product,
-                true);
+  PT_CHECK(gate_up.dtype == product.dtype);
+  dispatch_compute(gate_up.dtype, [&]<class T, class N>(T, N) {
+    using Args = Row<T, N>;
+    each_row<N, N>(choose<Args>(activation, silu_gated, gelu_gated, gelu_tanh_gated), gate_up,
+                   product, true);
   });
 }
 
 void gated_backward(Activation activation, const Tensor& gate_up, const Tensor& dproduct) {
-  dispatch(gate_up.dtype, [&]<class T>(T) {
-    each_row<T>(
-        choose<T>(activation, silu_gated_backward, gelu_gated_backward, gelu_tanh_gated_backward),
-        gate_up, dproduct, true);
+  PT_CHECK(wide_of(gate_up.dtype) == dproduct.dtype);
+  dispatch_compute(gate_up.dtype, [&]<class T, class N>(T, N) {
+    using Args = GradientRow<T, N>;
+    each_row<N, T>(choose<Args>(activation, silu_gated_backward, gelu_gated_backward,
+                                gelu_tanh_gated_backward),
+                   gate_up, dproduct, true);
   });
 }
 
 void activate(Activation activation, const Tensor& x, const Tensor& product) {
-  dispatch(x.dtype, [&]<class T>(T) {
-    each_row<T>(choose<T>(activation, silu_plain, gelu_plain, gelu_tanh_plain), x, product, false);
+  PT_CHECK(x.dtype == product.dtype);
+  dispatch_compute(x.dtype, [&]<class T, class N>(T, N) {
+    using Args = Row<T, N>;
+    each_row<N, N>(choose<Args>(activation, silu_plain, gelu_plain, gelu_tanh_plain), x, product,
+                   false);
   });
 }
 
 void activate_backward(Activation activation, const Tensor& x, const Tensor& dproduct) {
-  dispatch(x.dtype, [&]<class T>(T) {
-    each_row<T>(
-        choose<T>(activation, silu_plain_backward, gelu_plain_backward, gelu_tanh_plain_backward),
-        x, dproduct, false);
+  PT_CHECK(wide_of(x.dtype) == dproduct.dtype);
+  dispatch_compute(x.dtype, [&]<class T, class N>(T, N) {
+    using Args = GradientRow<T, N>;
+    each_row<N, T>(choose<Args>(activation, silu_plain_backward, gelu_plain_backward,
+                                gelu_tanh_plain_backward),
+                   x, dproduct, false);
   });
 }
 

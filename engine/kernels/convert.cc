@@ -44,4 +44,12 @@ void convert(const Tensor& from, const Tensor& to) {
   dispatch(from.dtype, [&]<class T>(T) { convert_rows<T, T>(from, to); });
 }
 
+RowIn::RowIn(DType dtype, const Tensor& row) : row_(row) {
+  if (row.dtype == dtype) return;
+  PT_CHECK(dtype == DType::kFloat32 && row.rows == 1);
+  copy_.resize(static_cast<std::size_t>(row.cols));
+  row_ = contiguous(copy_.data(), dtype, 1, row.cols);
+  convert(row, row_);
+}
+
 }  // namespace ptrain::kernels

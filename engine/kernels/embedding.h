@@ -7,6 +7,8 @@
 
 namespace ptrain::kernels {
 
+// A table may be bfloat16 where y is float32.
+
 // y [T, H] = the rows of table [V, H] that the tokens name.
 void gather_rows(const Tensor& table, std::span<const std::int32_t> tokens, const Tensor& y);
 

@@ -3,25 +3,26 @@
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/kernels/convert.h"
 #include "engine/kernels/fold.h"
 #include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
 namespace {
 
-template <class T>
+template <class T, class N>
 struct ForwardRow {
   const T* x;
   const T* weight;
   const T* bias;
-  T* y;
+  N* y;
   T* statistics;
   std::int64_t size;
   double eps;
 };
 
-template <class T>
-PT_INLINE void forward_row_body(const ForwardRow<T>& row) {
+template <class T, class N>
+PT_INLINE void forward_row_body(const ForwardRow<T, N>& row) {
   const auto size = static_cast<T>(row.size);
   const T mean = sum_over<T>(row.size, [&](std::int64_t i) { return row.x[i]; }) / size;
   const T squares =
@@ -31,9 +32,9 @@ PT_INLINE void forward_row_body(const ForwardRow<T>& row) {
   row.statistics[1] = scale;
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.y[i] = (row.x[i] - mean) * scale * row.weight[i] + row.bias[i];
+    row.y[i] = N((row.x[i] - mean) * scale * row.weight[i] + row.bias[i]);
 }
-PT_KERNEL(forward_row, ForwardRow)
+PT_COMPUTE_KERNEL(forward_row, ForwardRow)
 
 template <class T>
 struct BackwardRow {
@@ -80,11 +81,13 @@ void layer_norm(const Tensor& x, const LayerNormWeights& weights, double eps, co
                 const Tensor& statistics) {
   PT_CHECK(x.cols == weights.weight.cols && x.cols == weights.bias.cols && statistics.cols == 2);
   PT_CHECK(y.rows == x.rows && y.cols == x.cols && statistics.rows == x.rows);
-  dispatch(x.dtype, [&]<class T>(T) {
+  PT_CHECK(wide_of(y.dtype) == x.dtype);
+  const RowIn weight(x.dtype, weights.weight), bias(x.dtype, weights.bias);
+  dispatch_compute(y.dtype, [&]<class T, class N>(T, N) {
     for (std::int64_t t = 0; t < x.rows; ++t)
-      forward_row(ForwardRow<T>{x.as<T>() + t * x.stride, weights.weight.as<T>(),
-                                weights.bias.as<T>(), y.as<T>() + t * y.stride,
-                                statistics.as<T>() + t * statistics.stride, x.cols, eps});
+      forward_row(ForwardRow<T, N>{x.as<T>() + t * x.stride, weight.as<T>(), bias.as<T>(),
+                                   y.as<N>() + t * y.stride,
+                                   statistics.as<T>() + t * statistics.stride, x.cols, eps});
   });
 }
 
@@ -92,12 +95,13 @@ void layer_norm_backward(const LayerNormGradient& in, const Tensor& dx,
                          const LayerNormWeights& dweights) {
   PT_CHECK(in.x.cols == in.weight.cols && dweights.weight.cols == in.x.cols);
   PT_CHECK(dx.rows == in.x.rows && dweights.bias.cols == in.x.cols);
+  const RowIn weight(in.x.dtype, in.weight);
   dispatch(in.x.dtype, [&]<class T>(T) {
     for (std::int64_t t = 0; t < in.x.rows; ++t) {
       const T* residual =
           in.residual.empty() ? nullptr : in.residual.as<T>() + t * in.residual.stride;
       const T* statistics = in.statistics.as<T>() + t * in.statistics.stride;
-      backward_row(BackwardRow<T>{in.x.as<T>() + t * in.x.stride, in.weight.as<T>(),
+      backward_row(BackwardRow<T>{in.x.as<T>() + t * in.x.stride, weight.as<T>(),
                                   in.dy.as<T>() + t * in.dy.stride, residual,
                                   dx.as<T>() + t * dx.stride, dweights.weight.as<T>(),
                                   dweights.bias.as<T>(), in.x.cols, statistics[0], statistics[1]});

@@ -9,7 +9,8 @@ struct LayerNormWeights {
 };
 
 // y = (x - mean) * scale * weight + bias, scale = 1 / sqrt(variance + eps), of every row. x, y: [T,
-// H]; statistics: [T, 2], written: mean, scale.
+// H]; statistics: [T, 2], written: mean, scale. y, weight and bias may be bfloat16 where the rest
+// is float32.
 void layer_norm(const Tensor& x, const LayerNormWeights& weights, double eps, const Tensor& y,
                 const Tensor& statistics);
 

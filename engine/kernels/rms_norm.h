@@ -11,7 +11,7 @@ struct RmsNormWeight {
 };
 
 // y = x * scale * weight, scale = 1 / sqrt(mean(x^2) + eps), one a row. x, y: [T, H]; scale: [T,
-// 1], written.
+// 1], written. y and weight may be bfloat16 where the rest is float32.
 void rms_norm(const Tensor& x, const RmsNormWeight& weight, double eps, const Tensor& y,
               const Tensor& scale);
 

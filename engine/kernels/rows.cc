@@ -14,12 +14,19 @@ struct Pair {
   T factor = 0;
 };
 
-template <class T>
-PT_INLINE void add_one_body(const Pair<T>& row) {
+template <class T, class N>
+struct Sum {
+  const N* x;
+  T* y;
+  std::int64_t size;
+};
+
+template <class T, class N>
+PT_INLINE void add_one_body(const Sum<T, N>& row) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < row.size; ++i) row.y[i] += row.x[i];
+  for (std::int64_t i = 0; i < row.size; ++i) row.y[i] += T(row.x[i]);
 }
-PT_KERNEL(add_one, Pair)
+PT_COMPUTE_KERNEL(add_one, Sum)
 
 template <class T>
 PT_INLINE void scale_one_body(const Pair<T>& row) {
@@ -54,26 +61,26 @@ T* row_of(const Tensor& tensor, std::int64_t t) {
 }  // namespace
 
 void add_row(const Tensor& row, const Tensor& y) {
-  PT_CHECK(row.rows == 1 && row.cols == y.cols);
-  dispatch(y.dtype, [&]<class T>(T) {
+  PT_CHECK(row.rows == 1 && row.cols == y.cols && wide_of(row.dtype) == y.dtype);
+  dispatch_compute(row.dtype, [&]<class T, class N>(T, N) {
     for (std::int64_t t = 0; t < y.rows; ++t)
-      add_one(Pair<T>{row.as<T>(), row_of<T>(y, t), y.cols});
+      add_one(Sum<T, N>{row.as<N>(), row_of<T>(y, t), y.cols});
   });
 }
 
 void sum_rows(const Tensor& y, const Tensor& sum) {
-  PT_CHECK(sum.rows == 1 && sum.cols == y.cols);
-  dispatch(y.dtype, [&]<class T>(T) {
+  PT_CHECK(sum.rows == 1 && sum.cols == y.cols && wide_of(y.dtype) == sum.dtype);
+  dispatch_compute(y.dtype, [&]<class T, class N>(T, N) {
     for (std::int64_t t = 0; t < y.rows; ++t)
-      add_one(Pair<T>{row_of<T>(y, t), sum.as<T>(), y.cols});
+      add_one(Sum<T, N>{row_of<N>(y, t), sum.as<T>(), y.cols});
   });
 }
 
 void add(const Tensor& x, const Tensor& y) {
-  PT_CHECK(x.rows == y.rows && x.cols == y.cols);
-  dispatch(y.dtype, [&]<class T>(T) {
+  PT_CHECK(x.rows == y.rows && x.cols == y.cols && wide_of(x.dtype) == y.dtype);
+  dispatch_compute(x.dtype, [&]<class T, class N>(T, N) {
     for (std::int64_t t = 0; t < y.rows; ++t)
-      add_one(Pair<T>{row_of<T>(x, t), row_of<T>(y, t), y.cols});
+      add_one(Sum<T, N>{row_of<N>(x, t), row_of<T>(y, t), y.cols});
   });
 }
 

@@ -4,6 +4,8 @@
 
 namespace ptrain::kernels {
 
+// What is added may be bfloat16 where it is added to float32.
+
 // Every row of y [T, n] += row [1, n].
 void add_row(const Tensor& row, const Tensor& y);
 // sum [1, n] += all rows of y [T, n], in their order.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/base/bfloat16.h"
+
 // How kernels use the vector units of the processor they meet: a function marked PT_CLONES is
 // compiled once for each level below and the loader picks one, so the module starts on any x86-64.
 // What it calls must be inlined (PT_INLINE), or it stays at the lowest level. No clones under
@@ -21,6 +23,13 @@
 #define PT_KERNEL(name, Args)                                         \
   PT_CLONES void name(const Args<float>& args) { name##_body(args); } \
   PT_CLONES void name(const Args<double>& args) { name##_body(args); }
+
+// The same of name(const Args<T, N>&), where T is what numbers of the compute dtype N are added up
+// in.
+#define PT_COMPUTE_KERNEL(name, Args)                                          \
+  PT_CLONES void name(const Args<float, float>& args) { name##_body(args); }   \
+  PT_CLONES void name(const Args<double, double>& args) { name##_body(args); } \
+  PT_CLONES void name(const Args<float, BFloat16>& args) { name##_body(args); }
 
 namespace ptrain::kernels {
 

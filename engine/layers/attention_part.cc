@@ -30,7 +30,8 @@ Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span) {
 
 AttentionPart::AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                              std::shared_ptr<const kernels::RotaryTable> rotary)
-    : shape_(shape_of(architecture, spec)),
+    : compute_(architecture.compute_dtype),
+      shape_(shape_of(architecture, spec)),
       rotary_(std::move(rotary)),
       linears_(Places(architecture, spec), Role::kQuery, Role::kQueryBias,
                architecture.decoder.names.query_key_value.empty() ? 3 : 1) {
@@ -53,7 +54,7 @@ AttentionPart::Kept AttentionPart::kept(Workspace& work) const {
         work.stash_or_scratch(stash_.query_key_scale, shape_.num_heads + shape_.num_kv_heads);
   }
   kept.qkv = work.stash_or_scratch(stash_.qkv, shape_.qkv_cols());
-  kept.attention = work.stash_or_scratch(stash_.attention, shape_.query_cols());
+  kept.attention = work.stash_or_scratch(stash_.attention, shape_.query_cols(), compute_);
   kept.log_sum_exp = work.stash_or_scratch(stash_.log_sum_exp, shape_.num_heads);
   return kept;
 }
@@ -62,28 +63,34 @@ void AttentionPart::forward(const Context& context, const Tensor& normed, const 
   linears_.forward(context, normed, kept.qkv);
   if (norms_) norm_heads(context, kept);
   turn(context, kept.qkv, kernels::Turn::kForward);
+  std::vector<Buffer> buffers;
+  const Tensor output = itself_or_room(kept.attention, kept.qkv.dtype, context.arena, buffers);
   for (const data::DocumentSpan& span : context.batch.documents)
-    kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(kept.attention, span),
+    kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(output, span),
                        rows_of(kept.log_sum_exp, span), context.arena);
+  copy_tensor(output, kept.attention);
 }
 
 void AttentionPart::backward(const Context& context, std::span<const GradientTarget> gradients,
                              const Kept& kept, const Tensor& dattention,
                              const Tensor& dnormed) const {
+  std::vector<Buffer> buffers;
+  const Tensor output = itself_or_room(kept.attention, kept.qkv.dtype, context.arena, buffers);
+  copy_tensor(kept.attention, output);
   for (const data::DocumentSpan& span : context.batch.documents)
     kernels::attention_backward(
-        shape_,
-        {rows_of(kept.attention, span), rows_of(kept.log_sum_exp, span), rows_of(dattention, span)},
+        shape_, {rows_of(output, span), rows_of(kept.log_sum_exp, span), rows_of(dattention, span)},
         rows_of(kept.qkv, span), context.arena);
   turn(context, kept.qkv, kernels::Turn::kBack);
   if (norms_) norm_heads_backward(context, gradients, kept);
-  linears_.backward(context, gradients, kept.qkv, dnormed);
+  copy_tensor(kept.qkv, kept.dqkv);
+  linears_.backward(context, gradients, kept.dqkv, dnormed);
 }
 
 void AttentionPart::queue(const Tensor& normed, const Kept& kept,
                           std::span<const GradientTarget> gradients,
                           std::vector<WeightProduct>& products) const {
-  linears_.queue(normed, kept.qkv, gradients, products);
+  linears_.queue(normed, kept.dqkv, gradients, products);
 }
 
 // Queries and keys, which lie side by side.

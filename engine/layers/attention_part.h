@@ -19,14 +19,15 @@ class AttentionPart {
   AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                 std::shared_ptr<const kernels::RotaryTable> rotary);
 
-  // query_key: before its norm, where it has one; qkv: after norm and positions.
+  // query_key: before its norm, where it has one; qkv: after norm and positions. dqkv: where
+  // backward leaves the gradient as products read it; may be qkv.
   struct Kept {
-    Tensor query_key, query_key_scale, qkv, attention, log_sum_exp;
+    Tensor query_key, query_key_scale, qkv, attention, log_sum_exp, dqkv;
   };
   Kept kept(Workspace& work) const;
 
   void forward(const Context& context, const Tensor& normed, const Kept& kept) const;
-  // qkv becomes its gradient; dnormed is written.
+  // qkv becomes its gradient; dqkv and dnormed are written.
   void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
                 const Tensor& dattention, const Tensor& dnormed) const;
   void queue(const Tensor& normed, const Kept& kept, std::span<const GradientTarget> gradients,
@@ -46,6 +47,7 @@ class AttentionPart {
   void norm_heads_backward(const Context& context, std::span<const GradientTarget> gradients,
                            const Kept& kept) const;
 
+  DType compute_;
   kernels::AttentionShape shape_;
   std::shared_ptr<const kernels::RotaryTable> rotary_;
   Linears linears_;

@@ -50,18 +50,18 @@ class DecoderBlock final : public Layer {
                       const Tensor& dy, std::vector<WeightProduct>& products,
                       std::vector<Buffer>& scratch, LossSums&) const override {
     Workspace work(context, dtype_);
-    const Activations a = activations(work, context.stash[stash_.x]);
-    const auto kept = [&] {
-      return take_scratch(context.arena, dtype_, dy.rows, dy.cols, scratch);
+    Activations a = activations(work, context.stash[stash_.x]);
+    const auto kept = [&](DType dtype) {
+      return take_scratch(context.arena, dtype, dy.rows, dy.cols, scratch);
     };
     // Queued products read what dy holds now, or what the norm makes of it.
-    const Tensor room = kept(), dx2 = kept();
-    if (!down_.has_norm()) copy_tensor(dy, room);
-    const Tensor ddown =
-        down_.has_norm() ? down_.through_norm(context, gradients, a.down, dy, room) : room;
+    const Tensor ddown = kept(compute_), dx2 = kept(dtype_);
+    down_.through_norm(context, gradients, a.down, dy, ddown);
     backward_mlp(context, a, gradients, {dy, ddown}, dx2);
     const Tensor doutput =
-        output_.has_norm() ? output_.through_norm(context, gradients, a.output, dx2, kept()) : dx2;
+        output_.has_norm() ? kept(compute_) : itself_or_room(dx2, compute_, context.arena, scratch);
+    output_.through_norm(context, gradients, a.output, dx2, doutput);
+    a.attention.dqkv = itself_or_room(a.attention.qkv, compute_, context.arena, scratch);
     backward_attention(context, a, gradients, {dx2, doutput}, dy);
     down_.queue(a.mlp.product, ddown, gradients, products);
     mlp_.queue(a.norm2, a.mlp, gradients, products);
@@ -73,6 +73,7 @@ class DecoderBlock final : public Layer {
   DecoderBlock(const model::Architecture& architecture, const model::LayerSpec& spec,
                const Places& places, std::shared_ptr<const kernels::RotaryTable> rotary)
       : dtype_(architecture.dtype),
+        compute_(architecture.compute_dtype),
         hidden_(architecture.config.hidden_size),
         norm1_(architecture.decoder, places, Role::kNorm, Role::kNormBias),
         attention_(architecture, spec, std::move(rotary)),
@@ -89,12 +90,12 @@ class DecoderBlock final : public Layer {
   Activations activations(Workspace& work, const Tensor& x) const {
     const std::int64_t statistics = norm1_.statistics_cols();
     return {.x = x,
-            .norm1 = work.stash_or_scratch(stash_.norm1, hidden_),
+            .norm1 = work.stash_or_scratch(stash_.norm1, hidden_, compute_),
             .norm1_scale = work.stash_or_scratch(stash_.norm1_scale, statistics),
             .attention = attention_.kept(work),
             .output = output_.kept(work),
             .x2 = work.stash_or_scratch(stash_.x2, hidden_),
-            .norm2 = work.stash_or_scratch(stash_.norm2, hidden_),
+            .norm2 = work.stash_or_scratch(stash_.norm2, hidden_, compute_),
             .norm2_scale = work.stash_or_scratch(stash_.norm2_scale, statistics),
             .mlp = mlp_.kept(work),
             .down = down_.kept(work)};
@@ -141,7 +142,7 @@ class DecoderBlock final : public Layer {
     norm1_.backward(context, gradients, {a.x, a.norm1_scale, dnorm, dx2.stream}, dx);
   }
 
-  DType dtype_;
+  DType dtype_, compute_;
   std::int64_t hidden_;
   Norm norm1_;
   AttentionPart attention_;

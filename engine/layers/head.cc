@@ -23,7 +23,8 @@ constexpr std::int64_t kLogitsPadding = 64;
 class Head final : public Layer {
  public:
   Head(const model::Architecture& architecture, const model::LayerSpec& spec)
-      : norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
+      : compute_(architecture.compute_dtype),
+        norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
               model::Role::kNormBias),
         matrix_(spec.parameters.size() - 1),
         softcap_(architecture.decoder.final_softcap) {}
@@ -39,7 +40,8 @@ class Head final : public Layer {
                       LossSums& sums) const override {
     const Tensor& x = context.stash[0];
     Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(norm_.statistics_cols()), normed = work.scratch(x.cols);
+    const Tensor scale = work.scratch(norm_.statistics_cols());
+    const Tensor normed = work.scratch(x.cols, compute_);
     norm_.forward(context, x, normed, scale);
     loss_and_gradients(context, normed, dy, gradients[matrix_], sums);
     norm_.backward(context, gradients, {x, scale, dy, {}}, dy);
@@ -47,7 +49,8 @@ class Head final : public Layer {
 
   void loss(const Context& context, const Tensor& x, LossSums& sums) const override {
     Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(norm_.statistics_cols()), normed = work.scratch(x.cols);
+    const Tensor scale = work.scratch(norm_.statistics_cols());
+    const Tensor normed = work.scratch(x.cols, compute_);
     norm_.forward(context, x, normed, scale);
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
       make_logits(context, chunk, logits);
@@ -59,7 +62,7 @@ class Head final : public Layer {
     std::vector<Buffer> buffers;
     const Tensor scale =
         take_scratch(context.arena, x.dtype, x.rows, norm_.statistics_cols(), buffers);
-    const Tensor normed = take_scratch(context.arena, x.dtype, x.rows, x.cols, buffers);
+    const Tensor normed = take_scratch(context.arena, compute_, x.rows, x.cols, buffers);
     norm_.forward(context, x, normed, scale);
     make_logits(context, normed, logits);
   }
@@ -75,14 +78,17 @@ class Head final : public Layer {
   void loss_and_gradients(const Context& context, const Tensor& normed, const Tensor& dnormed,
                           const GradientTarget& matrix, LossSums& sums) const {
     const Tensor& weight = context.parameters[matrix_];
-    std::vector<Buffer> kept;
+    std::vector<Buffer> kept, rounded;
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
       make_logits(context, chunk, logits);
       const Tensor capped = softcap_ > 0 ? copy_of(context, logits, kept) : Tensor();
       add_loss(context, begin, logits, kernels::LogitsUse::kGradient, sums);
       if (softcap_ > 0) kernels::softcap_backward(softcap_, capped, logits);
-      kernels::matmul(logits, weight, dnormed.row_range(begin, chunk.rows));
-      kernels::matmul(logits, chunk, matrix.tensor,
+      rounded.clear();
+      const Tensor dlogits = itself_or_room(logits, compute_, context.arena, rounded);
+      copy_tensor(logits, dlogits);
+      kernels::matmul(dlogits, weight, dnormed.row_range(begin, chunk.rows));
+      kernels::matmul(dlogits, chunk, matrix.tensor,
                       {.transpose_a = true, .accumulate = matrix.accumulate || begin > 0});
     });
   }
@@ -101,8 +107,8 @@ class Head final : public Layer {
     const std::int64_t vocabulary = context.parameters[matrix_].rows;
     const std::int64_t stride = (vocabulary + kLogitsPadding - 1) / kLogitsPadding * kLogitsPadding;
     std::vector<Buffer> buffers;
-    const Tensor room = take_scratch(context.arena, normed.dtype, std::min(kChunkRows, normed.rows),
-                                     stride, buffers);
+    const Tensor room = take_scratch(context.arena, wide_of(compute_),
+                                     std::min(kChunkRows, normed.rows), stride, buffers);
     for (std::int64_t begin = 0; begin < normed.rows; begin += kChunkRows) {
       const std::int64_t rows = std::min(kChunkRows, normed.rows - begin);
       f(begin, normed.row_range(begin, rows), room.row_range(0, rows).columns(0, vocabulary));
@@ -120,6 +126,7 @@ class Head final : public Layer {
         std::ranges::count_if(targets, [&](auto target) { return target >= least; });
   }
 
+  DType compute_;
   Norm norm_;
   std::size_t matrix_;  // [V, H], in the layer's parameters
   double softcap_;

@@ -1,11 +1,17 @@
 #include "engine/layers/linear.h"
 
+#include <algorithm>
+
+#include "engine/base/engine_error.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 namespace {
+
+// Rows whose sums wait at a time until they are rounded.
+constexpr std::int64_t kRoundedRows = 256;
 
 bool adjacent(const Tensor& first, const Tensor& second) {
   return first.cols == second.cols && first.stride == second.stride &&
@@ -106,6 +112,20 @@ Linears::Linears(const Places& places, model::Role first, model::Role bias, std:
 
 void Linears::forward(const Context& context, const Tensor& x, const Tensor& y,
                       bool accumulate) const {
+  if (y.dtype == wide_of(y.dtype)) return multiply(context, x, y, accumulate);
+  PT_CHECK(!accumulate);
+  std::vector<Buffer> buffers;
+  const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
+                                   y.cols, buffers);
+  for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
+    const std::int64_t rows = std::min(kRoundedRows, y.rows - begin);
+    multiply(context, x.row_range(begin, rows), sums.row_range(0, rows), false);
+    copy_tensor(sums.row_range(0, rows), y.row_range(begin, rows));
+  }
+}
+
+void Linears::multiply(const Context& context, const Tensor& x, const Tensor& y,
+                       bool accumulate) const {
   linear(x, context.parameters.subspan(weights_, size_), y, {stored_, accumulate});
   if (!has_bias_) return;
   std::int64_t begin = 0;

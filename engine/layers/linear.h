@@ -33,12 +33,14 @@ void queue_weight_gradient(const Tensor& x, const Tensor& dy,
                            std::vector<WeightProduct>& products, Stored stored = Stored::kOutIn);
 
 // The linears of one run in a layer's parameters: their weights follow each other, and so do their
-// biases, where they have some.
+// biases, where they have some. What weights multiply is of their dtype; products come as sums, in
+// wide_of() it.
 class Linears {
  public:
   // first, bias: the roles of the first weight and the first bias of `size` linears.
   Linears(const Places& places, model::Role first, model::Role bias, std::size_t size);
 
+  // y may also be of the weights' dtype, but not where it accumulates.
   void forward(const Context& context, const Tensor& x, const Tensor& y,
                bool accumulate = false) const;
   // dx, and the biases' gradients.
@@ -48,6 +50,8 @@ class Linears {
              std::vector<WeightProduct>& products) const;
 
  private:
+  void multiply(const Context& context, const Tensor& x, const Tensor& y, bool accumulate) const;
+
   std::size_t weights_, biases_, size_;
   bool has_bias_;
   Stored stored_;

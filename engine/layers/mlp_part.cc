@@ -26,14 +26,15 @@ kernels::Activation activation_of(recipe::Activation activation) {
 MlpPart::MlpPart(const model::Architecture& architecture, const model::LayerSpec& spec)
     : is_gated_(architecture.decoder.gated),
       inner_(architecture.config.intermediate_size),
+      compute_(architecture.compute_dtype),
       activation_(activation_of(architecture.decoder.activation)),
       linears_(Places(architecture, spec), Role::kUp, Role::kUpBias, is_gated_ ? 2 : 1),
       up_(Places(architecture, spec).stash(is_gated_ ? "gate_up" : "up")),
       product_(Places(architecture, spec).stash("product")) {}
 
 MlpPart::Kept MlpPart::kept(Workspace& work) const {
-  const Tensor up = work.stash_or_scratch(up_, is_gated_ ? 2 * inner_ : inner_);
-  return {up, work.stash_or_scratch(product_, inner_)};
+  const Tensor up = work.stash_or_scratch(up_, is_gated_ ? 2 * inner_ : inner_, compute_);
+  return {up, work.stash_or_scratch(product_, inner_, compute_)};
 }
 
 void MlpPart::forward(const Context& context, const Tensor& normed, const Kept& kept) const {

@@ -27,6 +27,7 @@ class MlpPart {
  private:
   bool is_gated_;
   std::int64_t inner_;
+  DType compute_;
   kernels::Activation activation_;
   Linears linears_;
   std::size_t up_, product_;  // in the stash

@@ -32,11 +32,14 @@ void ResidualPart::forward(const Context& context, const Tensor& x, const Tensor
   kernels::add(x, y);
 }
 
-Tensor ResidualPart::through_norm(const Context& context, std::span<const GradientTarget> gradients,
-                                  const Kept& kept, const Tensor& dy, const Tensor& room) const {
-  if (!norm_) return dy;
-  norm_->backward(context, gradients, {kept.projected, kept.statistics, dy, {}}, room);
-  return room;
+void ResidualPart::through_norm(const Context& context, std::span<const GradientTarget> gradients,
+                                const Kept& kept, const Tensor& dy,
+                                const Tensor& dprojected) const {
+  if (!norm_) return copy_tensor(dy, dprojected);
+  std::vector<Buffer> buffers;
+  const Tensor wide = itself_or_room(dprojected, dy.dtype, context.arena, buffers);
+  norm_->backward(context, gradients, {kept.projected, kept.statistics, dy, {}}, wide);
+  copy_tensor(wide, dprojected);
 }
 
 void ResidualPart::backward(const Context& context, std::span<const GradientTarget> gradients,

@@ -31,9 +31,9 @@ class ResidualPart {
   // y is other memory than x.
   void forward(const Context& context, const Tensor& x, const Tensor& inner, const Kept& kept,
                const Tensor& y) const;
-  // The linear's output gradient: dy itself, or `room`, where it is written through the norm.
-  Tensor through_norm(const Context& context, std::span<const GradientTarget> gradients,
-                      const Kept& kept, const Tensor& dy, const Tensor& room) const;
+  // The linear's output gradient, from dy through the norm, where there is one.
+  void through_norm(const Context& context, std::span<const GradientTarget> gradients,
+                    const Kept& kept, const Tensor& dy, const Tensor& dprojected) const;
   // dinner, from that gradient.
   void backward(const Context& context, std::span<const GradientTarget> gradients,
                 const Tensor& dprojected, const Tensor& dinner) const;

@@ -3,13 +3,14 @@
 #include <cstring>
 
 #include "engine/base/engine_error.h"
+#include "engine/kernels/convert.h"
 
 namespace ptrain::layers {
 
-Tensor Workspace::stash_or_scratch(std::size_t index, std::int64_t cols) {
-  if (!keeps(index)) return scratch(cols);
+Tensor Workspace::stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
+  if (!keeps(index)) return scratch(cols, dtype);
   const Tensor& kept = context_.stash[index];
-  PT_CHECK(kept.rows == context_.batch.num_tokens() && kept.cols == cols);
+  PT_CHECK(kept.rows == context_.batch.num_tokens() && kept.cols == cols && kept.dtype == dtype);
   return kept;
 }
 
@@ -17,8 +18,8 @@ bool Workspace::keeps(std::size_t index) const {
   return index < context_.stash.size() && !context_.stash[index].empty();
 }
 
-Tensor Workspace::scratch(std::int64_t cols) {
-  return take_scratch(context_.arena, dtype_, context_.batch.num_tokens(), cols, buffers_);
+Tensor Workspace::scratch(std::int64_t cols, DType dtype) {
+  return take_scratch(context_.arena, dtype, context_.batch.num_tokens(), cols, buffers_);
 }
 
 Tensor take_scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t cols,
@@ -27,12 +28,14 @@ Tensor take_scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t c
   return contiguous(buffers.back().data(), dtype, rows, cols);
 }
 
+Tensor itself_or_room(const Tensor& tensor, DType dtype, Arena& arena,
+                      std::vector<Buffer>& buffers) {
+  if (tensor.dtype == dtype) return tensor;
+  return take_scratch(arena, dtype, tensor.rows, tensor.stride, buffers).columns(0, tensor.cols);
+}
+
 void copy_tensor(const Tensor& from, const Tensor& to) {
-  PT_CHECK(from.rows == to.rows && from.cols == to.cols && from.dtype == to.dtype);
-  if (from.data == to.data) return;
-  const auto bytes = static_cast<std::size_t>(from.cols * size_of(from.dtype));
-  for (std::int64_t row = 0; row < from.rows; ++row)
-    std::memcpy(to.row_range(row, 1).data, from.row_range(row, 1).data, bytes);
+  if (from.data != to.data) kernels::convert(from, to);
 }
 
 void set_zero(const Tensor& tensor) {

@@ -13,9 +13,14 @@ class Workspace {
   Workspace(const Context& context, DType dtype) : context_(context), dtype_(dtype) {}
 
   // Stash entry `index`, or scratch of the same shape where it is not kept.
-  Tensor stash_or_scratch(std::size_t index, std::int64_t cols);
+  Tensor stash_or_scratch(std::size_t index, std::int64_t cols) {
+    return stash_or_scratch(index, cols, dtype_);
+  }
+  Tensor stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype);
   bool keeps(std::size_t index) const;
-  Tensor scratch(std::int64_t cols);  // [T, cols]
+  // [T, cols]
+  Tensor scratch(std::int64_t cols) { return scratch(cols, dtype_); }
+  Tensor scratch(std::int64_t cols, DType dtype);
 
  private:
   const Context& context_;
@@ -27,7 +32,12 @@ class Workspace {
 Tensor take_scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t cols,
                     std::vector<Buffer>& buffers);
 
-// to = from, row by row; nothing when both are the same memory.
+// `tensor` itself where it has this dtype; else room for as much, rows as far apart, in a new
+// buffer.
+Tensor itself_or_room(const Tensor& tensor, DType dtype, Arena& arena,
+                      std::vector<Buffer>& buffers);
+
+// to = from, in the dtype of `to`; nothing when both are the same memory.
 void copy_tensor(const Tensor& from, const Tensor& to);
 void set_zero(const Tensor& tensor);
 // For sums that always add: zero where this is the step's first write.

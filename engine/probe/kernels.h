@@ -9,10 +9,10 @@ namespace ptrain::probe {
 // Each measures one kind of work of the engine on every rank of `world` at once and returns its
 // part of the figures (launcher/cluster/figures_json.h). Collective.
 
-// The best rate by dtype: {float32, float64}, FLOP/s.
+// The best rate by dtype: {float32, float64, bfloat16}, FLOP/s.
 nlohmann::json matmul_rates(comm::Communicator& world);
 // Shares of the best rate by the width of the weights: [{width, forward, backward}].
-nlohmann::json matmul_shares(comm::Communicator& world, double best_flops_per_s);
+nlohmann::json matmul_shares(comm::Communicator& world, DType dtype, double best_flops_per_s);
 // Of one head: {block_rows, forward {block_s, pair_s, pair_dim_s}, backward {..}}: the seconds of a
 // block of queries, of a pair of query and key in it, and of an element of both.
 nlohmann::json attention_seconds(comm::Communicator& world);

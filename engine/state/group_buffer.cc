@@ -5,6 +5,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
+#include "engine/kernels/convert.h"
 
 namespace ptrain::state {
 namespace {
@@ -37,12 +38,16 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
       place_(place),
       arena_(arena),
       dtype_(architecture.dtype),
+      compute_dtype_(architecture.compute_dtype),
       runs_(plan.runs(place.shard_rank)),
       state_plan_(mesh::plan_state(architecture, runs_)) {
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
-  const std::int64_t shard = bytes(plan_.shard_sizes[static_cast<std::size_t>(place.shard_rank)]);
-  if (place_.shared_parameters == nullptr) master_ = zeroed(arena, MemoryClass::kParameters, shard);
+  const std::int64_t shard = bytes(shard_size());
+  if (place_.shared_parameters == nullptr || copies_masters())
+    master_ = zeroed(arena, MemoryClass::kParameters, shard);
+  if (copies_masters() && !is_sharded())
+    computed_ = zeroed(arena, MemoryClass::kParameters, shard_size() * size_of(compute_dtype_));
   state_ = zeroed(arena, MemoryClass::kOptimizer, state_plan_.bytes);
   if (place_.shard_gradients)
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
@@ -50,15 +55,29 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
     whole_gradients_ = zeroed(arena, MemoryClass::kGradients, bytes(plan_.total()));
 }
 
+Tensor GroupBuffer::own_shard(std::byte* whole, DType dtype) const {
+  const std::int64_t offset = shard_offsets_[static_cast<std::size_t>(place_.shard_rank)];
+  return contiguous(whole + offset * size_of(dtype), dtype, 1, shard_size());
+}
+
+void GroupBuffer::copy_masters(std::byte* whole) const {
+  kernels::convert(contiguous(master_.data(), dtype_, 1, shard_size()),
+                   own_shard(whole, compute_dtype_));
+}
+
+void GroupBuffer::publish_masters() {
+  if (!copies_masters()) return;
+  if (place_.shared_parameters != nullptr) return copy_masters(place_.shared_parameters);
+  if (!is_sharded()) copy_masters(start(computed_));
+}
+
 std::byte* GroupBuffer::open_whole() {
-  if (!is_sharded()) return start(master_);
+  if (!is_sharded()) return start(copies_masters() ? computed_ : master_);
   PT_CHECK(!is_open_);
   is_open_ = true;
   if (place_.shared_parameters != nullptr) return place_.shared_parameters;
-  whole_ = Buffer(arena_, MemoryClass::kGather, bytes(plan_.total()));
-  const auto rank = static_cast<std::size_t>(place_.shard_rank);
-  std::memcpy(at(start(whole_), shard_offsets_[rank]), master_.data(),
-              static_cast<std::size_t>(bytes(plan_.shard_sizes[rank])));
+  whole_ = Buffer(arena_, MemoryClass::kGather, plan_.total() * size_of(compute_dtype_));
+  copy_masters(start(whole_));
   return start(whole_);
 }
 
@@ -74,21 +93,22 @@ const mesh::ParameterPlacement& GroupBuffer::placement(int parameter) const {
   return *found;
 }
 
-Tensor GroupBuffer::matrix(std::byte* whole, const mesh::ParameterPlacement& placement) const {
-  const auto& shape = architecture_.parameters[static_cast<std::size_t>(placement.parameter)].shape;
+Tensor GroupBuffer::matrix(const Tensor& whole, int parameter) const {
+  const mesh::ParameterPlacement& place = placement(parameter);
+  const auto& shape = architecture_.parameters[static_cast<std::size_t>(parameter)].shape;
   const std::int64_t rows = shape.size() > 1 ? shape.front() : 1;
-  return contiguous(at(whole, placement.offset), dtype_, rows, placement.elements / rows);
+  return contiguous(whole.columns(place.offset, 0).data, whole.dtype, rows, place.elements / rows);
 }
 
 Tensor GroupBuffer::parameter(int parameter) const {
   PT_CHECK(!is_sharded() || is_open_);
-  if (place_.shared_parameters != nullptr)
-    return matrix(place_.shared_parameters, placement(parameter));
-  return matrix(start(is_sharded() ? whole_ : master_), placement(parameter));
+  const Buffer& own = is_sharded() ? whole_ : copies_masters() ? computed_ : master_;
+  std::byte* whole = place_.shared_parameters != nullptr ? place_.shared_parameters : start(own);
+  return matrix(contiguous(whole, compute_dtype_, 1, plan_.total()), parameter);
 }
 
 Tensor GroupBuffer::gradient(int parameter) {
-  return matrix(whole_gradients(), placement(parameter));
+  return matrix(contiguous(whole_gradients(), dtype_, 1, plan_.total()), parameter);
 }
 
 std::byte* GroupBuffer::whole_gradients() {
@@ -123,19 +143,15 @@ std::byte* GroupBuffer::shard_gradients() {
   return at(whole_gradients(), shard_offsets_[static_cast<std::size_t>(place_.shard_rank)]);
 }
 
-Tensor GroupBuffer::reduced_shard() {
-  const auto rank = static_cast<std::size_t>(place_.shard_rank);
-  return contiguous(at(whole_gradients(), shard_offsets_[rank]), dtype_, 1,
-                    plan_.shard_sizes[rank]);
-}
+Tensor GroupBuffer::reduced_shard() { return own_shard(whole_gradients(), dtype_); }
 
 Tensor GroupBuffer::piece(std::byte* shard, const mesh::ShardRun& run) const {
   return contiguous(at(shard, run.shard_offset), dtype_, 1, run.end - run.begin);
 }
 
 std::byte* GroupBuffer::master_start() const {
-  if (place_.shared_parameters == nullptr) return start(master_);
-  return at(place_.shared_parameters, shard_offsets_[static_cast<std::size_t>(place_.shard_rank)]);
+  if (master_) return start(master_);
+  return static_cast<std::byte*>(own_shard(place_.shared_parameters, dtype_).data);
 }
 
 Tensor GroupBuffer::master(const mesh::ShardRun& run) const { return piece(master_start(), run); }

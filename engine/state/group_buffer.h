@@ -13,7 +13,8 @@ namespace ptrain::state {
 
 // What one rank holds of one group: its shard of the master parameters, of the gradients and of the
 // optimizer's state, and for as long as a program wants them the whole parameters and the whole
-// gradients. Views of parameters and gradients are of the architecture's dtype. Not thread-safe.
+// gradients. Whole parameters are of the architecture's compute dtype, all else is of its dtype.
+// Not thread-safe.
 class GroupBuffer {
  public:
   struct Place {
@@ -22,6 +23,7 @@ class GroupBuffer {
     bool shard_gradients = false;
     // In a window that the peers see, cleared: the whole parameters, of which each rank writes its
     // own shard, and this rank's whole gradients. Null: in the arena.
+    // The masters lie among them too where both are of one dtype.
     std::byte* shared_parameters = nullptr;
     std::byte* shared_gradients = nullptr;
   };
@@ -34,9 +36,13 @@ class GroupBuffer {
   Arena& arena() const { return arena_; }
   bool is_sharded() const { return plan_.num_ranks() > 1; }
 
+  // After every change of the masters: the peers and the own layers see it from here on.
+  void publish_masters();
+
   // Parameters. open_whole takes the whole buffer with the own shard in its place and returns its
-  // start; the other shards are the gather's to fill. Without sharding the masters are the whole
-  // parameters and stay open; in a window nothing is taken and nothing is to fill.
+  // start; the other shards are the gather's to fill. Without sharding the whole parameters stay
+  // open, and are the masters where both are of one dtype; in a window nothing is taken and nothing
+  // is to fill.
   std::byte* open_whole();
   void close_whole();
   // View of a whole parameter: [out, in], or [1, n] of one dim. Only while open.
@@ -66,10 +72,17 @@ class GroupBuffer {
 
  private:
   const mesh::ParameterPlacement& placement(int parameter) const;
-  Tensor matrix(std::byte* whole, const mesh::ParameterPlacement& placement) const;
+  Tensor matrix(const Tensor& whole, int parameter) const;
   Tensor piece(std::byte* shard, const mesh::ShardRun& run) const;
   std::byte* shard_gradients();
   std::byte* master_start() const;
+  std::int64_t shard_size() const {
+    return plan_.shard_sizes[static_cast<std::size_t>(place_.shard_rank)];
+  }
+  // Of a buffer that holds all shards.
+  Tensor own_shard(std::byte* whole, DType dtype) const;
+  void copy_masters(std::byte* whole) const;
+  bool copies_masters() const { return compute_dtype_ != dtype_; }
   std::byte* at(std::byte* data, std::int64_t elements) const {
     return data + elements * size_of(dtype_);
   }
@@ -79,10 +92,11 @@ class GroupBuffer {
   mesh::BufferPlan plan_;
   Place place_;
   Arena& arena_;
-  DType dtype_;
+  DType dtype_, compute_dtype_;
   std::vector<mesh::ShardRun> runs_;
   std::vector<std::int64_t> shard_offsets_;
-  Buffer master_;  // none where place_.shared_parameters
+  Buffer master_;    // none where they lie in place_.shared_parameters
+  Buffer computed_;  // whole parameters for good: neither gathered nor masters
   mesh::StatePlan state_plan_;
   Buffer state_;
   Buffer whole_;  // gathered parameters

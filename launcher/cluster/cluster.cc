@@ -9,6 +9,8 @@ void derive_kernel_figures(Figures& figures) {
                     pair_dim / figures.matmul_float32};
   };
   figures.matmul_shares = {{128, 1, 0.98}, {512, 1, 0.94}, {1024, 0.92, 0.85}};
+  figures.matmul_bfloat16 = figures.matmul_float32;
+  figures.matmul_shares_bfloat16 = figures.matmul_shares;
   figures.attention = {64, head(5.3e5, 64, 6.8), head(1.5e2, 0.15, 18)};
   figures.kept_bytes_per_s = {figures.memory_bytes_per_s, figures.memory_bytes_per_s};
   figures.adamw_parameters_per_s = figures.memory_bytes_per_s / 28;

@@ -58,7 +58,9 @@ struct PassRate {
 struct Figures {
   double matmul_float32 = 0;  // best FLOP/s of one thread
   double matmul_float64 = 0;
+  double matmul_bfloat16 = 0;             // summed in fp32
   std::vector<WidthShare> matmul_shares;  // ascending widths, at least one
+  std::vector<WidthShare> matmul_shares_bfloat16;
   AttentionCost attention;
   PassRate kept_bytes_per_s;      // norms, rotary, SwiGLU, copies: bytes of the stash they serve
   double memory_bytes_per_s = 0;  // read and written
@@ -71,7 +73,11 @@ struct Figures {
   std::string source;   // where they come from, for people
 
   double matmul(DType dtype) const {
+    if (dtype == DType::kBFloat16) return matmul_bfloat16;
     return dtype == DType::kFloat64 ? matmul_float64 : matmul_float32;
+  }
+  const std::vector<WidthShare>& shares(DType dtype) const {
+    return dtype == DType::kBFloat16 ? matmul_shares_bfloat16 : matmul_shares;
   }
   bool operator==(const Figures&) const = default;
 };
@@ -85,7 +91,8 @@ struct Cluster {
 };
 
 // Sets what follows from matmul_float32, memory_bytes_per_s and reduce_scatter where nobody
-// measured it: with the proportions that this engine has on a virtual server core with AVX-512.
+// measured it: with the proportions that this engine has on a virtual server core with AVX-512, and
+// as if bf16 gained nothing.
 void derive_kernel_figures(Figures& figures);
 
 // Figures to plan with where no probe was made: a slow core of a server of 2020, shared memory

@@ -106,7 +106,7 @@ void read(Reader& reader, const std::string& at, std::vector<WidthShare>& out) {
 void read_required(Reader& reader, Figures& figures) {
   for (const char* field : {"/matmul_flops_per_s", "/all_gather", "/reduce_scatter"})
     if (!reader.has(field)) return reader.fail_at(field, "is missing");
-  reader.keys("/matmul_flops_per_s", {"float32", "float64"});
+  reader.keys("/matmul_flops_per_s", {"float32", "float64", "bfloat16"});
   reader.number("/matmul_flops_per_s/float32", figures.matmul_float32);
   reader.number("/matmul_flops_per_s/float64", figures.matmul_float64);
   reader.number("/memory_bytes_per_s", figures.memory_bytes_per_s);
@@ -115,7 +115,11 @@ void read_required(Reader& reader, Figures& figures) {
 }
 
 void read_optional(Reader& reader, Figures& figures) {
+  if (reader.has("/matmul_flops_per_s/bfloat16"))
+    reader.number("/matmul_flops_per_s/bfloat16", figures.matmul_bfloat16);
   if (reader.has("/matmul_shares")) read(reader, "/matmul_shares", figures.matmul_shares);
+  if (reader.has("/matmul_shares_bfloat16"))
+    read(reader, "/matmul_shares_bfloat16", figures.matmul_shares_bfloat16);
   if (reader.has("/attention")) read(reader, "/attention", figures.attention);
   if (reader.has("/window")) read(reader, "/window", figures.window);
   if (reader.has("/kept_bytes_per_s")) {
@@ -133,6 +137,14 @@ json to_json(const TransferCost& cost) {
   return {{"latency_s", cost.latency_s}, {"bytes_per_s", cost.bytes_per_s}};
 }
 
+json to_json(const std::vector<WidthShare>& all) {
+  json shares = json::array();
+  for (const WidthShare& share : all)
+    shares.push_back(
+        {{"width", share.width}, {"forward", share.forward}, {"backward", share.backward}});
+  return shares;
+}
+
 json to_json(const HeadCost& cost) {
   return {{"block_s", cost.block_s}, {"pair_s", cost.pair_s}, {"pair_dim_s", cost.pair_dim_s}};
 }
@@ -143,8 +155,8 @@ Result<Figures> figures_from_json(const json& object) {
   Figures figures;
   Reader reader(object);
   reader.keys("", {"matmul_flops_per_s", "memory_bytes_per_s", "all_gather", "reduce_scatter",
-                   "matmul_shares", "attention", "kept_bytes_per_s", "adamw_parameters_per_s",
-                   "cross_entropy_logits_per_s", "window"});
+                   "matmul_shares", "matmul_shares_bfloat16", "attention", "kept_bytes_per_s",
+                   "adamw_parameters_per_s", "cross_entropy_logits_per_s", "window"});
   if (reader.error().empty()) read_required(reader, figures);
   if (reader.error().empty()) {
     derive_kernel_figures(figures);
@@ -156,13 +168,12 @@ Result<Figures> figures_from_json(const json& object) {
 }
 
 json to_json(const Figures& figures) {
-  json shares = json::array();
-  for (const WidthShare& share : figures.matmul_shares)
-    shares.push_back(
-        {{"width", share.width}, {"forward", share.forward}, {"backward", share.backward}});
   return {{"matmul_flops_per_s",
-           {{"float32", figures.matmul_float32}, {"float64", figures.matmul_float64}}},
-          {"matmul_shares", std::move(shares)},
+           {{"float32", figures.matmul_float32},
+            {"float64", figures.matmul_float64},
+            {"bfloat16", figures.matmul_bfloat16}}},
+          {"matmul_shares", to_json(figures.matmul_shares)},
+          {"matmul_shares_bfloat16", to_json(figures.matmul_shares_bfloat16)},
           {"attention",
            {{"block_rows", figures.attention.block_rows},
             {"forward", to_json(figures.attention.forward)},

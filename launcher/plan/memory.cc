@@ -26,7 +26,7 @@ std::int64_t recomputed_per_token(const program::MemoryContext& context) {
 
 // The scratch of the layer that needs most, in elements: a block's forward (its input and output,
 // and what it does not keep), a block's backward (gradients of its edge and of the widest tensor
-// inside), or the head's.
+// inside), or the head's. Where matrices multiply another dtype, copies of some of these beside it.
 std::int64_t temporary_elements(const program::MemoryContext& context) {
   const auto& config = context.architecture.config;
   const std::int64_t tokens = context.layout.micro_batch * context.sequence;
@@ -39,9 +39,12 @@ std::int64_t temporary_elements(const program::MemoryContext& context) {
   const std::int64_t backward =
       tokens * (4 * hidden + std::max(config.intermediate_size, queries)) +
       2 * (scores + context.sequence * config.head_dim);
+  const std::int64_t rounded = context.architecture.compute_dtype == context.architecture.dtype
+                                   ? 0
+                                   : tokens * (hidden + 2 * queries);
   const std::int64_t head =
       tokens * (2 * hidden + 1) + std::min(tokens, kLossChunkRows) * config.vocab_size;
-  return std::max({forward, backward, head});
+  return std::max({forward, backward, head}) + rounded;
 }
 
 // What the largest matrix that Muon orthogonalises takes.

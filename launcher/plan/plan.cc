@@ -4,10 +4,9 @@
 
 #include <algorithm>
 
+#include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "core/program/validate.h"
-#include "core/model/optimizer.h"
-#include "core/recipe/precision.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {
@@ -134,15 +133,27 @@ Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Clust
   return out;
 }
 
+// Without units for bf16 a matrix library converts and multiplies as before.
+void note_slow_bfloat16(const model::Architecture& architecture, const cluster::Figures& figures,
+                        std::vector<std::string>& notes) {
+  constexpr double kWorthwhile = 1.2;
+  if (architecture.compute_dtype != DType::kBFloat16 || figures.assumed) return;
+  if (figures.matmul_bfloat16 >= kWorthwhile * figures.matmul_float32) return;
+  notes.push_back(
+      fmt::format("this processor multiplies bf16 at {:.0f} GFLOP/s a core and fp32 at {:.0f}: "
+                  "`precision: fp32` is as fast or faster here",
+                  figures.matmul_bfloat16 / 1e9, figures.matmul_float32 / 1e9));
+}
+
 Result<Planning> plan_recipe(const PlanInput& input) {
   Planning out;
   const recipe::Recipe& recipe = input.recipe;
   for (const auto& shape : recipe.shapes) PTRAIN_CHECK(check_shape(shape));
-  PTRAIN_TRY(const DType dtype, recipe::dtype_of(recipe.precision));
   PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe));
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
   if (input.cluster.figures.assumed)
     out.notes.push_back("times come from assumed figures, not from this machine");
+  note_slow_bfloat16(architecture, input.cluster.figures, out.notes);
   out.plan.build = input.build;
   out.plan.recipe_hash = input.recipe_hash;
   out.plan.recipe = recipe;
@@ -151,7 +162,8 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   out.plan.cluster = input.cluster.name;
   out.figures = input.cluster.figures.source;
   out.documents = documents_text(input);
-  out.plan.peak_flops_per_rank = input.cluster.figures.matmul(dtype) * placement.threads;
+  out.plan.peak_flops_per_rank =
+      input.cluster.figures.matmul(architecture.compute_dtype) * placement.threads;
   out.plan.ranks = places(input.cluster, placement);
   for (const auto& shape : recipe.shapes) {
     const SearchInput search_input{

@@ -157,7 +157,7 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
   out.low_s = time.step_s * (assumed ? kLowAssumed : kLowMeasured);
   out.high_s = time.step_s * (assumed ? kHighAssumed : kHighMeasured);
   out.tokens_per_s = static_cast<double>(input.shape.global_batch_tokens) / time.step_s;
-  const double peak = input.cluster.figures.matmul(input.architecture.dtype) *
+  const double peak = input.cluster.figures.matmul(input.architecture.compute_dtype) *
                       input.placement.threads * input.placement.num_ranks;
   out.mfu = model::train_flops_per_token(input.architecture, input.shape.sequence) *
             out.tokens_per_s / peak;

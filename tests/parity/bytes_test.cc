@@ -32,6 +32,8 @@ constexpr Shape kShapes[] = {
     {40, 108, 2, 5, 5, 64, 7, false, DType::kFloat32},
     {16, 16, 1, 1, 1, 128, 33, false, DType::kFloat64},
     {64, 172, 2, 8, 2, 100, 16, true, DType::kFloat32},
+    {16, 44, 2, 4, 2, 61, 24, false, DType::kBFloat16},
+    {32, 92, 3, 4, 4, 77, 9, true, DType::kBFloat16},
 };
 
 struct LayoutCase {
@@ -92,8 +94,8 @@ TEST_P(Bytes, PredictedEqualMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ShapesByLayouts, Bytes,
-                         testing::Combine(testing::Range(0, 10), testing::Range(0, 8),
-                                          testing::Bool()));
+                         testing::Combine(testing::Range(0, static_cast<int>(std::size(kShapes))),
+                                          testing::Range(0, 8), testing::Bool()));
 
 class FamilyBytes : public testing::TestWithParam<std::tuple<const char*, DType, int>> {};
 
@@ -107,7 +109,8 @@ TEST_P(FamilyBytes, PredictedEqualMeasured) {
 INSTANTIATE_TEST_SUITE_P(FamiliesByLayouts, FamilyBytes,
                          testing::Combine(testing::Values("llama", "mistral", "qwen2", "qwen3",
                                                           "gpt2", "gemma2", "gemma3"),
-                                          testing::Values(DType::kFloat32, DType::kFloat64),
+                                          testing::Values(DType::kFloat32, DType::kFloat64,
+                                                          DType::kBFloat16),
                                           testing::Values(0, 1, 4)));
 
 }  // namespace

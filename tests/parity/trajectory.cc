@@ -43,6 +43,7 @@ class RankRun {
       for (const auto& run : group.runs())
         state::initial_values(parameter_of(run), architecture_, experiment.seed, run.begin, run.end,
                               group.master(run));
+    executor_->publish_masters();
   }
 
   execute::StepResult step(int index) {
@@ -51,7 +52,8 @@ class RankRun {
         layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks();
     const auto rows = toy_rows(
         rows_a_step, experiment_.sequence, static_cast<std::int32_t>(experiment_.model.vocab_size),
-        experiment_.seed + static_cast<std::uint64_t>(index), experiment_.rows);
+        experiment_.seed + static_cast<std::uint64_t>(experiment_.repeats ? 0 : index),
+        experiment_.rows);
     const int data_rank = mesh::coordinates_of(layout, world_.rank()).data_rank(layout);
     std::vector<data::MicroBatch> batches;
     for (std::int64_t i = 0; i < layout.num_micro_batches; ++i)

@@ -14,7 +14,7 @@ namespace ptrain::parity {
 
 struct Experiment {
   recipe::Model model;
-  DType dtype = DType::kFloat64;
+  DType dtype = DType::kFloat64;  // that matrices are multiplied in
   mesh::Layout layout;
   std::int64_t sequence = 24;
   int num_steps = 3;
@@ -25,6 +25,7 @@ struct Experiment {
   recipe::Optimizer optimizer;
   std::uint64_t seed = 7;
   RowKind rows = RowKind::kPacked;
+  bool repeats = false;  // the rows of the first step in every step
 };
 
 // What a layout computed; parameters and gradients by Hugging Face name, whole.

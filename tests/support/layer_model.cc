@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/kernels/convert.h"
+
 namespace ptrain::test {
 namespace {
 
@@ -29,6 +31,13 @@ LayerModel::LayerModel(model::Architecture architecture, std::int64_t gap)
     parameters_.push_back(view_of(spec, architecture_.dtype, next, gap));
     gradients_.push_back(view_of(spec, architecture_.dtype, next_gradient, gap));
   }
+  computed_ = parameters_;
+  if (architecture_.compute_dtype != architecture_.dtype) {
+    Tensor next_computed = room(1, total, architecture_.compute_dtype, storage_);
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      computed_[i] =
+          view_of(architecture_.parameters[i], architecture_.compute_dtype, next_computed, gap);
+  }
   forget_gradients();
 }
 
@@ -42,9 +51,15 @@ void LayerModel::forget_gradients() {
     });
 }
 
-Tensor LayerModel::room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers) {
-  buffers.emplace_back(*arena_, kKind, rows * cols * size_of(architecture_.dtype));
-  return contiguous(buffers.back().data(), architecture_.dtype, rows, cols);
+Tensor LayerModel::room(std::int64_t rows, std::int64_t cols, DType dtype,
+                        std::vector<Buffer>& buffers) {
+  buffers.emplace_back(*arena_, kKind, rows * cols * size_of(dtype));
+  return contiguous(buffers.back().data(), dtype, rows, cols);
+}
+
+void LayerModel::publish_parameters() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (computed_[i].data != parameters_[i].data) kernels::convert(parameters_[i], computed_[i]);
 }
 
 LayerModel::Kept LayerModel::stash_of(const model::LayerSpec& spec, std::int64_t num_tokens,
@@ -53,19 +68,21 @@ LayerModel::Kept LayerModel::stash_of(const model::LayerSpec& spec, std::int64_t
   kept.tensors.resize(spec.stash.size());
   for (std::size_t i = 0; i < spec.stash.size(); ++i)
     if (keep == Keep::kAll || spec.stash[i].is_input)
-      kept.tensors[i] = room(num_tokens, spec.stash[i].elements_per_token, kept.buffers);
+      kept.tensors[i] =
+          room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
   return kept;
 }
 
 void LayerModel::fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept) {
   for (std::size_t i = 0; i < spec.stash.size(); ++i)
     if (kept.tensors[i].empty())
-      kept.tensors[i] = room(num_tokens, spec.stash[i].elements_per_token, kept.buffers);
+      kept.tensors[i] =
+          room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
 }
 
 std::vector<Tensor> LayerModel::views(const model::LayerSpec& spec) const {
   std::vector<Tensor> result;
-  for (const int index : spec.parameters) result.push_back(parameters_[at(index)]);
+  for (const int index : spec.parameters) result.push_back(computed_[at(index)]);
   return result;
 }
 
@@ -80,6 +97,7 @@ std::vector<layers::GradientTarget> LayerModel::targets(const model::LayerSpec& 
 
 std::vector<LayerModel::Kept> LayerModel::forward(const data::MicroBatch& batch, Keep keep,
                                                   const Tensor& hidden) {
+  publish_parameters();
   std::vector<Kept> stashes;
   std::vector<Buffer> buffers;
   const Tensor next = room(hidden.rows, hidden.cols, buffers);
@@ -118,6 +136,7 @@ layers::LossSums LayerModel::step(const data::MicroBatch& batch, Keep keep, Weig
 }
 
 std::vector<std::vector<std::byte>> LayerModel::hidden(const data::MicroBatch& batch) {
+  publish_parameters();
   std::vector<Buffer> buffers;
   const std::int64_t size = architecture_.config.hidden_size;
   Tensor x = room(batch.num_tokens(), size, buffers), y = room(batch.num_tokens(), size, buffers);

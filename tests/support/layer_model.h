@@ -14,6 +14,7 @@ enum class Keep { kAll, kInput };
 enum class WeightTime { kAtOnce, kAfterAllInputs };
 
 // A whole model of engine layers with its parameters and gradients, run by hand, without programs.
+// Layers read parameters in the architecture's compute dtype, as they are when a call begins.
 // Gradients begin as NaN, so that one that is added to before it is written shows.
 class LayerModel {
  public:
@@ -44,7 +45,11 @@ class LayerModel {
   };
   Kept stash_of(const model::LayerSpec& spec, std::int64_t num_tokens, Keep keep);
   void fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept);
-  Tensor room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers);
+  Tensor room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers) {
+    return room(rows, cols, architecture_.dtype, buffers);
+  }
+  Tensor room(std::int64_t rows, std::int64_t cols, DType dtype, std::vector<Buffer>& buffers);
+  void publish_parameters();
   std::vector<Tensor> views(const model::LayerSpec& spec) const;
   std::vector<layers::GradientTarget> targets(const model::LayerSpec& spec);
   std::vector<Kept> forward(const data::MicroBatch& batch, Keep keep, const Tensor& hidden);
@@ -54,6 +59,7 @@ class LayerModel {
   std::unique_ptr<Arena> arena_ = std::make_unique<Arena>();
   std::vector<Buffer> storage_;
   std::vector<Tensor> parameters_, gradients_;
+  std::vector<Tensor> computed_;  // parameters in the compute dtype: themselves where it is theirs
   std::vector<bool> written_;
 };
 

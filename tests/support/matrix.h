@@ -96,4 +96,23 @@ double largest_difference(const Matrix<T>& a, const Doubles& b) {
   return worst;
 }
 
+// The values of a matrix that rounds, exactly.
+inline Doubles exactly(const Matrix<BFloat16>& rounded) {
+  Doubles result(rounded.rows, rounded.cols);
+  for (std::int64_t r = 0; r < rounded.rows; ++r)
+    for (std::int64_t c = 0; c < rounded.cols; ++c)
+      result(r, c) = static_cast<double>(static_cast<float>(rounded(r, c)));
+  return result;
+}
+
+// How far a lies from b beyond half a unit of b's last place in bfloat16, 2^-8 of its value.
+inline double beyond_rounding(const Matrix<BFloat16>& a, const Doubles& b) {
+  double worst = 0;
+  const Doubles values = exactly(a);
+  for (std::int64_t r = 0; r < a.rows; ++r)
+    for (std::int64_t c = 0; c < a.cols; ++c)
+      worst = std::fmax(worst, std::abs(values(r, c) - b(r, c)) - std::abs(b(r, c)) / 256);
+  return worst;
+}
+
 }  // namespace ptrain::test

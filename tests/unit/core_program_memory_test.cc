@@ -8,8 +8,9 @@ namespace ptrain::program {
 namespace {
 
 // Rows of 10 tokens, two a micro-batch: 20 tokens of 4 bytes an element.
-BytesByClass peak_of(int num_blocks, mesh::Layout layout) {
-  const auto architecture = support::small_llama(num_blocks);
+BytesByClass peak_of(int num_blocks, mesh::Layout layout, DType compute_dtype = DType::kFloat32) {
+  const auto architecture =
+      *model::make_architecture(support::small_llama(num_blocks).config, compute_dtype);
   layout.micro_batch = 2;
   const auto buffers = mesh::plan_buffers(architecture, layout.shard);
   const MemoryContext context{architecture, layout, buffers, 10};
@@ -52,6 +53,29 @@ TEST(Memory, Zero1OfThreeCountsPadding) {
   EXPECT_EQ(bytes(peak, MemoryClass::kParameters), (171 + 166 + 174) * 4);
   EXPECT_EQ(bytes(peak, MemoryClass::kGather), (513 + 498 + 522) * 4);
   EXPECT_EQ(bytes(peak, MemoryClass::kGradients), (513 + 498 + 522) * 4);
+}
+
+// What matrices multiply (norms, attention, gate, up and product: 60 of 96 a token) and the second
+// copy of the parameters take 2 bytes an element.
+TEST(Memory, BFloat16ByHand) {
+  const BytesByClass peak = peak_of(1, {}, DType::kBFloat16);
+  EXPECT_EQ(bytes(peak, MemoryClass::kParameters), (512 + 496 + 520) * (4 + 2));
+  EXPECT_EQ(bytes(peak, MemoryClass::kOptimizer), (512 + 496 + 520) * 8);
+  EXPECT_EQ(bytes(peak, MemoryClass::kGradients), (512 + 496 + 520) * 4);
+  EXPECT_EQ(bytes(peak, MemoryClass::kStash), ((36 * 4 + 60 * 2) + 8 * 4) * 20);
+}
+
+// Gathers make the copy as they go; in a window each rank keeps its shard's.
+TEST(Memory, ShardsInBFloat16ByHand) {
+  mesh::Layout layout{.shard = 2, .zero = 3, .num_micro_batches = 2};
+  const BytesByClass gathered = peak_of(1, layout, DType::kBFloat16);
+  EXPECT_EQ(bytes(gathered, MemoryClass::kParameters), 764 * 4);
+  EXPECT_EQ(bytes(gathered, MemoryClass::kGather), (496 + 520) * 2);
+  EXPECT_EQ(bytes(gathered, MemoryClass::kGradients), (764 + 512 + 520) * 4);
+  layout.shared_window = true;
+  const BytesByClass window = peak_of(1, layout, DType::kBFloat16);
+  EXPECT_EQ(bytes(window, MemoryClass::kParameters), 764 * (4 + 2));
+  EXPECT_EQ(bytes(window, MemoryClass::kGather), 0);
 }
 
 TEST(Memory, AllIsGivenBackAtTheEnd) {

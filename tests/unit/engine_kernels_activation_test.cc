@@ -61,6 +61,36 @@ TEST_P(Activations, AreTheFormulas) {
   EXPECT_LT(test::largest_difference(whole32, plain_activate(GetParam(), gate_up)), 2e-6);
 }
 
+TEST_P(Activations, RoundOnceToBFloat16) {
+  auto gate_up = Matrix<BFloat16>::random(3, 38, 1, 2);
+  Matrix<BFloat16> product(3, 19, 5), whole(3, 38, 1);
+  const Doubles inputs = test::exactly(gate_up);
+  gated(GetParam(), gate_up.view(), product.view());
+  EXPECT_LT(test::beyond_rounding(product, plain_gated(GetParam(), inputs)), 2e-6);
+  EXPECT_TRUE(product.gaps_untouched());
+  activate(GetParam(), gate_up.view(), whole.view());
+  EXPECT_LT(test::beyond_rounding(whole, plain_activate(GetParam(), inputs)), 2e-6);
+  EXPECT_TRUE(whole.gaps_untouched());
+}
+
+// The gradients in float32 of the same inputs, rounded.
+TEST_P(Activations, GradientsRoundOnceToBFloat16) {
+  auto gate_up = Matrix<BFloat16>::random(3, 38, 1, 2);
+  Doubles exact = test::exactly(gate_up), exact_whole = exact;
+  auto whole = gate_up;
+  auto dproduct = Matrix<float>::random(3, 38, 2);
+  Doubles exact_dproduct(3, 38);
+  for (std::size_t i = 0; i < dproduct.values.size(); ++i)
+    exact_dproduct.values[i] = static_cast<double>(dproduct.values[i]);
+  gated_backward(GetParam(), gate_up.view(), dproduct.view().columns(0, 19));
+  gated_backward(GetParam(), exact.view(), exact_dproduct.view().columns(0, 19));
+  EXPECT_LT(test::beyond_rounding(gate_up, exact), 2e-6);
+  EXPECT_TRUE(gate_up.gaps_untouched());
+  activate_backward(GetParam(), whole.view(), dproduct.view());
+  activate_backward(GetParam(), exact_whole.view(), exact_dproduct.view());
+  EXPECT_LT(test::beyond_rounding(whole, exact_whole), 2e-6);
+}
+
 TEST_P(Activations, GradientsAreDifferences) {
   auto gate_up = Doubles::random(3, 38, 1), dproduct = Doubles::random(3, 19, 2);
   Doubles gradient = gate_up;

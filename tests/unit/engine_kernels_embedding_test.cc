@@ -32,6 +32,16 @@ TEST(Embedding, AddsTheNamedRows) {
   EXPECT_TRUE(y.gaps_untouched());
 }
 
+TEST(Embedding, ReadsATableOfBFloat16) {
+  auto table = test::Matrix<BFloat16>::random(3, 5, 1, 2);
+  auto y = test::Matrix<float>(3, 5, 1);
+  gather_rows(table.view(), kTokens, y.view());
+  for (std::int64_t c = 0; c < 5; ++c) EXPECT_EQ(y(1, c), table(0, c));
+  add_rows(table.view(), kTokens, y.view());
+  for (std::int64_t c = 0; c < 5; ++c) EXPECT_EQ(y(2, c), table(2, c) + table(2, c));
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
 TEST(Embedding, AddsEveryUseOfARow) {
   auto dy = Doubles::random(3, 5, 1), dtable = Doubles::filled(3, 5, 1.0);
   scatter_add_rows(dy.view(), kTokens, dtable.view());

@@ -40,6 +40,20 @@ TEST(LayerNorm, IsTheFormula) {
   EXPECT_LT(test::largest_difference(y32, plain_norm(x, weight, bias)), 2e-6);
 }
 
+TEST(LayerNorm, RoundsOnceToBFloat16) {
+  auto x = Matrix<float>::random(3, 21, 1, 2);
+  auto weight = Matrix<BFloat16>::random(1, 21, 2), bias = Matrix<BFloat16>::random(1, 21, 3);
+  Matrix<BFloat16> y(3, 21, 1);
+  Matrix<float> statistics(3, 2);
+  Doubles exact_x(3, 21);
+  for (std::int64_t r = 0; r < 3; ++r)
+    for (std::int64_t c = 0; c < 21; ++c) exact_x(r, c) = static_cast<double>(x(r, c));
+  layer_norm(x.view(), {weight.view(), bias.view()}, kEps, y.view(), statistics.view());
+  const Doubles wanted = plain_norm(exact_x, test::exactly(weight), test::exactly(bias));
+  EXPECT_LT(test::beyond_rounding(y, wanted), 2e-6);
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
 TEST(LayerNorm, GradientsAreDifferences) {
   auto x = Doubles::random(3, 21, 1), weight = Doubles::random(1, 21, 2);
   auto bias = Doubles::random(1, 21, 5);

@@ -60,6 +60,32 @@ TEST(RmsNorm, GradientsAreDifferences) {
   EXPECT_LT(test::gradient_error(weight, dweight, f), 1e-8);
 }
 
+TEST(RmsNorm, RoundsOnceToBFloat16) {
+  auto x = Matrix<float>::random(3, 21, 1, 2);
+  auto weight = Matrix<BFloat16>::random(1, 21, 2), y = Matrix<BFloat16>(3, 21, 1);
+  Matrix<float> scale(3, 1), y32(3, 21);
+  auto exact_x = Doubles::random(3, 21, 1, 2);
+  for (std::size_t i = 0; i < x.values.size(); ++i) exact_x.values[i] = x.values[i];
+  const Doubles wanted = plain_norm(exact_x, test::exactly(weight));
+  rms_norm(x.view(), {weight.view()}, kEps, y.view(), scale.view());
+  EXPECT_LT(test::beyond_rounding(y, wanted), 2e-6);
+  EXPECT_TRUE(y.gaps_untouched());
+  rms_norm(x.view(), {weight.view()}, kEps, y32.view(), scale.view());
+  EXPECT_LT(test::largest_difference(y32, wanted), 2e-6);
+
+  // Backward reads the weight alone in bfloat16: as with one that was float32 all the time.
+  Matrix<float> weight32(1, 21), dweight(1, 21), dweight32(1, 21);
+  for (std::int64_t c = 0; c < 21; ++c)
+    weight32(0, c) = weight(0, c), dweight(0, c) = dweight32(0, c) = 0;
+  auto dx = Matrix<float>::random(3, 21, 3), dx32 = dx;
+  rms_norm_backward({x.view(), scale.view(), {weight.view()}, dx.view(), {}}, dx.view(),
+                    dweight.view());
+  rms_norm_backward({x.view(), scale.view(), {weight32.view()}, dx32.view(), {}}, dx32.view(),
+                    dweight32.view());
+  EXPECT_EQ(dx.values, dx32.values);
+  EXPECT_EQ(dweight.values, dweight32.values);
+}
+
 // Gemma multiplies by 1 + weight.
 TEST(RmsNorm, AnOffsetIsAddedToTheWeight) {
   auto x = Doubles::random(3, 21, 1), weight = Doubles::random(1, 21, 2);

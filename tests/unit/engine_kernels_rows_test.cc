@@ -31,6 +31,21 @@ TEST(Rows, SumAndScale) {
   EXPECT_TRUE(y.gaps_untouched());
 }
 
+TEST(Rows, BFloat16IsAddedToFloat32) {
+  auto row = Matrix<BFloat16>::random(1, 19, 1), x = Matrix<BFloat16>::random(4, 19, 2, 3);
+  auto y = Matrix<float>::random(4, 19, 3, 1), sum = Matrix<float>::filled(1, 19, 0.5f);
+  const auto before = y;
+  add_row(row.view(), y.view());
+  for (std::int64_t c = 0; c < 19; ++c) EXPECT_EQ(y(3, c), before(3, c) + row(0, c));
+  const auto between = y;
+  add(x.view(), y.view());
+  for (std::int64_t c = 0; c < 19; ++c) EXPECT_EQ(y(1, c), between(1, c) + x(1, c));
+  EXPECT_TRUE(y.gaps_untouched());
+  sum_rows(x.view(), sum.view());
+  for (std::int64_t c = 0; c < 19; ++c)
+    EXPECT_EQ(sum(0, c), 0.5f + x(0, c) + x(1, c) + x(2, c) + x(3, c));
+}
+
 TEST(Rows, SoftcapIsATanh) {
   auto x = Doubles::random(4, 19, 1, 3);
   for (double& value : x.values) value *= 5;

@@ -103,8 +103,18 @@ void expect_same_gradients(const LayerModel& first, const LayerModel& second) {
 struct Case {
   const char* name;
   DType dtype;
-  double bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-5; }
-  double logits_bound() const { return dtype == DType::kFloat64 ? 1e-9 : 1e-6; }
+  // bfloat16 rounds by up to 2^-8 = 4e-3, and these weights are large: under autocast stock
+  // transformers differ from their own fp64 by up to 1.5e-1 in gradients (2e-2 in logits, 2e-3 in
+  // the loss).
+  double bound() const {
+    if (dtype == DType::kBFloat16) return 8e-2;
+    return dtype == DType::kFloat64 ? 1e-9 : 1e-5;
+  }
+  double loss_bound() const { return dtype == DType::kBFloat16 ? 2e-3 : bound(); }
+  double logits_bound() const {
+    if (dtype == DType::kBFloat16) return 2e-2;
+    return dtype == DType::kFloat64 ? 1e-9 : 1e-6;
+  }
 };
 
 class Families : public testing::TestWithParam<Case> {};
@@ -114,8 +124,8 @@ TEST_P(Families, LossAndGradientsAreThoseOfTransformers) {
   LayerModel model = model_of(fixture, GetParam().dtype);
   const layers::LossSums sums = model.step(fixture.batch);
   EXPECT_EQ(sums.num_targets, 6 + 1 + 11 + 18);
-  EXPECT_NEAR(sums.loss / fixture.loss, 1, GetParam().bound());
-  EXPECT_NEAR(model.loss(fixture.batch).loss / fixture.loss, 1, GetParam().bound());
+  EXPECT_NEAR(sums.loss / fixture.loss, 1, GetParam().loss_bound());
+  EXPECT_NEAR(model.loss(fixture.batch).loss / fixture.loss, 1, GetParam().loss_bound());
   expect_gradients(model, fixture, GetParam().bound());
 }
 
@@ -130,7 +140,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
 TEST_P(Families, WeightsThatDoNotTouchGiveTheSame) {
   const Fixture fixture = read_fixture(GetParam().name);
   LayerModel model = model_of(fixture, GetParam().dtype, 3);
-  EXPECT_NEAR(model.step(fixture.batch).loss / fixture.loss, 1, GetParam().bound());
+  EXPECT_NEAR(model.step(fixture.batch).loss / fixture.loss, 1, GetParam().loss_bound());
   expect_gradients(model, fixture, GetParam().bound());
 }
 
@@ -191,7 +201,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name : {"llama_free", "llama_tied", "llama3", "mistral", "qwen2", "qwen3",
                            "gpt2", "gpt2_gelu", "gemma2", "gemma3"})
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) all.push_back({name, dtype});
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16})
+      all.push_back({name, dtype});
   return all;
 }
 

@@ -26,7 +26,7 @@ std::vector<nlohmann::json> probe_with(int num_ranks) {
 
 // As launcher/cluster/probe.cc takes it off.
 nlohmann::json without_header(nlohmann::json probe) {
-  EXPECT_EQ(probe.at("version"), 2);
+  EXPECT_EQ(probe.at("version"), 3);
   probe.erase("version");
   probe.erase("num_ranks");
   return probe;
@@ -44,6 +44,10 @@ TEST(Probe, WritesWhatThePlannerReads) {
   EXPECT_GT(figures->matmul_float32, 1e8);
   EXPECT_LT(figures->matmul_float32, 1e13);
   EXPECT_GT(figures->matmul_float32, 0.8 * figures->matmul_float64);
+  // Libraries without units for bfloat16 convert first and multiply floats.
+  EXPECT_GT(figures->matmul_bfloat16, 0.1 * figures->matmul_float32);
+  EXPECT_LT(figures->matmul_bfloat16, 1e13);
+  EXPECT_EQ(figures->matmul_shares_bfloat16.size(), figures->matmul_shares.size());
   EXPECT_GT(figures->memory_bytes_per_s, 1e8);
   EXPECT_LT(figures->memory_bytes_per_s, 1e13);
   EXPECT_LT(took.count(), 20) << "a probe should take about a second";

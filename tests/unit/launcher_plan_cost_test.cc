@@ -64,11 +64,11 @@ class CostTest : public ::testing::Test {
 
 // 16 lies in the middle between 8 and 32 on a logarithmic scale.
 TEST_F(CostTest, SharesLieBetweenTheMeasuredWidths) {
-  EXPECT_NEAR(share_at(figures, 16).forward, 0.5, 1e-12);
-  EXPECT_NEAR(share_at(figures, 16).backward, 0.75, 1e-12);
-  EXPECT_EQ(share_at(figures, 1).forward, 0.25);
-  EXPECT_EQ(share_at(figures, 8).forward, 0.25);
-  EXPECT_EQ(share_at(figures, 1e6).backward, 1);
+  EXPECT_NEAR(share_at(figures.matmul_shares, 16).forward, 0.5, 1e-12);
+  EXPECT_NEAR(share_at(figures.matmul_shares, 16).backward, 0.75, 1e-12);
+  EXPECT_EQ(share_at(figures.matmul_shares, 1).forward, 0.25);
+  EXPECT_EQ(share_at(figures.matmul_shares, 8).forward, 0.25);
+  EXPECT_EQ(share_at(figures.matmul_shares, 1e6).backward, 1);
 }
 
 // Products: 21 x 512 FLOPs at half of 1e9. A head of a token: 0.1 blocks and 4 pairs. Kept: 21 x 32
@@ -89,6 +89,25 @@ TEST_F(CostTest, BackwardByHand) {
   EXPECT_NEAR(seconds.matmul_s, 2 * 21 * 512 / 0.75e9, 1e-15);
   EXPECT_NEAR(seconds.attention_s, 21 * 2 * (0.1 * 2e-6 + 4 * (3e-8 + 4 * 4e-9)), 1e-15);
   EXPECT_NEAR(seconds.kept_s, 21 * 32 / 5e6, 1e-15);
+}
+
+// Products at the rate of bfloat16 and its shares, 0.2 of 4e9; what is added up stays fp32. A
+// gather moves 2 bytes of 4.
+TEST_F(CostTest, BFloat16SpeedsUpProductsAndGathersOnly) {
+  const auto before = forward_seconds(context(), architecture.layers[0]);
+  layout.zero = 3;
+  const double gather = network_seconds(action(Kind::kUnshard), context());
+  const double reduce = network_seconds(action(Kind::kReduceGrad), context());
+  architecture.compute_dtype = DType::kBFloat16;
+  figures.matmul_bfloat16 = 4e9;
+  figures.matmul_shares_bfloat16 = {{8, 0.2, 0.2}};
+  const auto seconds = forward_seconds(context(), architecture.layers[0]);
+  EXPECT_NEAR(seconds.matmul_s, 21 * 512 / 0.8e9, 1e-15);
+  EXPECT_EQ(seconds.attention_s, before.attention_s);
+  EXPECT_EQ(seconds.kept_s, before.kept_s);
+  EXPECT_NEAR(gather - network_seconds(action(Kind::kUnshard), context()), 100 * 2 / 2 / 1e6,
+              1e-12);
+  EXPECT_EQ(network_seconds(action(Kind::kReduceGrad), context()), reduce);
 }
 
 // A head makes its three products and 21 x 50 logits in backward.

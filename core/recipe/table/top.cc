@@ -24,10 +24,15 @@ void add_top(std::vector<Field>& all) {
              in_recipe, &Recipe::seed),
          choice<decltype(in_recipe), Recipe, Precision>(
              {.path = "precision",
-              .unavailable = {"bf16"},
-              .description = "Numbers of weights and activations; fp64 serves comparisons."},
+              .description =
+                  "Numbers that matrices multiply: weights and activations. With bf16 master "
+                  "weights, gradients, optimizer state, attention, norms, loss and the residual "
+                  "stream are fp32; it is for processors with AMX or better. fp64 serves "
+                  "comparisons."},
              in_recipe, &Recipe::precision,
-             {{"fp32", Precision::kFloat32}, {"fp64", Precision::kFloat64}}));
+             {{"fp32", Precision::kFloat32},
+              {"bf16", Precision::kBFloat16},
+              {"fp64", Precision::kFloat64}}));
 }
 
 }  // namespace ptrain::recipe::table

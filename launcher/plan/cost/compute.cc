@@ -32,24 +32,25 @@ double dtype_factor(const CostContext& context) {
   return element_bytes(context) / static_cast<double>(size_of(DType::kFloat32));
 }
 
-double kept_bytes_per_token(const LayerSpec& layer) {
-  double bytes = 0;
-  for (const auto& tensor : layer.stash)
-    bytes += static_cast<double>(tensor.elements_per_token * size_of(tensor.dtype));
-  return bytes;
+// As if all were kept in the dtype of sums: rounding to another is work too.
+double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : layer.stash) elements += tensor.elements_per_token;
+  return static_cast<double>(elements) * element_bytes(context);
 }
 
 // Of all products of a layer once; the linears of a segment are one product.
 double matmul_seconds(const CostContext& context, const LayerSpec& layer,
                       double cluster::PassRate::*pass) {
-  const double rate = context.figures.matmul(context.architecture.dtype) *
-                      static_cast<double>(context.placement.threads);
+  const DType dtype = context.architecture.compute_dtype;
+  const double rate =
+      context.figures.matmul(dtype) * static_cast<double>(context.placement.threads);
   double seconds = 0;
   for (const auto& segment : layer.segments) {
     const double width = std::sqrt(segment.flops_per_token / 2);
     if (width > 0)
       seconds += tokens_of(context) * segment.flops_per_token /
-                 (rate * (share_at(context.figures, width).*pass));
+                 (rate * (share_at(context.figures.shares(dtype), width).*pass));
   }
   return seconds;
 }
@@ -69,7 +70,7 @@ double attention_seconds(const CostContext& context, const LayerSpec& layer,
 }
 
 double kept_seconds(const CostContext& context, const LayerSpec& layer, double bytes_per_s) {
-  return tokens_of(context) * kept_bytes_per_token(layer) / bytes_per_s;
+  return tokens_of(context) * kept_bytes_per_token(context, layer) / bytes_per_s;
 }
 
 // Elements that this layout leaves on one rank.
@@ -101,8 +102,7 @@ double orthogonalise_seconds(const CostContext& context, int group) {
 
 }  // namespace
 
-cluster::PassRate share_at(const cluster::Figures& figures, double width) {
-  const auto& shares = figures.matmul_shares;
+cluster::PassRate share_at(std::span<const cluster::WidthShare> shares, double width) {
   const auto above = std::find_if(shares.begin(), shares.end(), [&](const auto& share) {
     return static_cast<double>(share.width) >= width;
   });

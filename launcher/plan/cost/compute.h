@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "core/program/action.h"
 #include "launcher/plan/cost/context.h"
 
@@ -24,6 +26,6 @@ double compute_seconds(const program::Action& action, const CostContext& context
 
 // What products with weights of `width` x `width` reach of the best rate: between the measured
 // widths in proportion to the logarithm, beyond them the nearest.
-cluster::PassRate share_at(const cluster::Figures& figures, double width);
+cluster::PassRate share_at(std::span<const cluster::WidthShare> shares, double width);
 
 }  // namespace ptrain::plan

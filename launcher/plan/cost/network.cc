@@ -15,18 +15,21 @@ Group group(MeshAxis axis, const CostContext& context) {
   return group_of(context.layout, context.placement, axis);
 }
 
-double buffer_bytes(int index, const CostContext& context) {
+double buffer_bytes(int index, DType dtype, const CostContext& context) {
   const auto& buffer = context.buffers[static_cast<std::size_t>(index)];
-  return static_cast<double>(buffer.total() * size_of(context.architecture.dtype));
+  return static_cast<double>(buffer.total() * size_of(dtype));
 }
 
 double unshard_seconds(const Action& action, const CostContext& context) {
-  const double bytes = context.layout.shared_window ? 0 : buffer_bytes(action.group, context);
+  const double bytes =
+      context.layout.shared_window
+          ? 0
+          : buffer_bytes(action.group, context.architecture.compute_dtype, context);
   return all_gather_seconds(bytes, group(MeshAxis::kShard, context), context);
 }
 
 double reduce_seconds(const Action& action, const CostContext& context) {
-  const double bytes = buffer_bytes(action.group, context);
+  const double bytes = buffer_bytes(action.group, context.architecture.dtype, context);
   const double over_shard =
       reduce_scatter_seconds(bytes, group(MeshAxis::kShard, context), context);
   if (action.attribute("axis") == "shard") return over_shard;
