@@ -80,7 +80,7 @@ ControlServer::ControlServer(ControlServer&& other) noexcept
       num_ranks_(other.num_ranks_),
       token_(std::move(other.token_)),
       connections_(std::exchange(other.connections_, {})),
-      pids_(std::move(other.pids_)) {}
+      ranks_(std::move(other.ranks_)) {}
 
 std::vector<ControlServer::Received> ControlServer::poll(std::chrono::milliseconds timeout,
                                                          std::span<const int> wake) {
@@ -143,7 +143,7 @@ bool ControlServer::welcome(Connection& connection, const run::ControlMessage& m
   const auto* hello = std::get_if<run::Hello>(&message);
   if (hello == nullptr || !equal_secret(hello->token, token_)) return false;
   if (hello->attempt != attempt_ || hello->rank < 0 || hello->rank >= num_ranks_) return false;
-  if (hello->pid <= 1 || !pids_.emplace(hello->rank, hello->pid).second) return false;
+  if (hello->pid <= 1 || !ranks_.insert(hello->rank).second) return false;
   connection.rank = hello->rank;
   return true;
 }
@@ -154,12 +154,6 @@ void ControlServer::send(int rank, const run::ControlMessage& message) {
     if (connection.rank >= 0 && (rank < 0 || rank == connection.rank))
       // Few and short lines fit the socket's buffer; a lost peer is seen by poll().
       (void)::send(file, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-std::vector<int> ControlServer::pids() const {
-  std::vector<int> result;
-  for (const auto& [rank, pid] : pids_) result.push_back(pid);
-  return result;
 }
 
 }  // namespace ptrain::supervise

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -34,7 +35,6 @@ class ControlServer {
   std::vector<Received> poll(std::chrono::milliseconds timeout, std::span<const int> wake);
 
   void send(int rank, const run::ControlMessage& message);  // rank -1: all
-  std::vector<int> pids() const;                            // of all that said hello
 
  private:
   struct Connection {
@@ -54,7 +54,7 @@ class ControlServer {
   int num_ranks_;
   std::string token_;                      // 128 random bits
   std::map<int, Connection> connections_;  // by file
-  std::map<int, int> pids_;                // by rank
+  std::set<int> ranks_;                    // that said hello
 };
 
 }  // namespace ptrain::supervise

@@ -17,7 +17,7 @@ namespace {
 constexpr double kFloor = 30, kSteps = 10, kSlowPhase = 5;
 constexpr double kSilent = 2.5;  // seconds; heartbeats come every second
 
-bool is_slow(const RankState& rank) {
+bool is_slow(const LastHeard& rank) {
   return rank.phase.starts_with("validation") || rank.phase.starts_with("checkpoint");
 }
 
@@ -28,7 +28,7 @@ struct Mark {
 
 // None for a window's epochs and for exchanges: they are counted apart from the collectives of the
 // same communicator.
-std::optional<Mark> mark_of(const RankState& rank) {
+std::optional<Mark> mark_of(const LastHeard& rank) {
   const std::string_view text = rank.collective;
   const auto verb = text.find(' '), number = text.rfind('#');
   if (verb == std::string_view::npos || number == std::string_view::npos || number < verb)
@@ -41,7 +41,7 @@ std::optional<Mark> mark_of(const RankState& rank) {
 }
 
 // The rank behind the others of its communicator; none where no communicator or several have one.
-std::optional<int> lagging(std::span<const RankState> ranks) {
+std::optional<int> lagging(std::span<const LastHeard> ranks) {
   struct Behind {
     int rank = 0;
     std::int64_t sequence = 0;
@@ -75,7 +75,7 @@ std::string waiting_text(const std::vector<int>& ranks, std::string_view collect
 
 // The only rank with the lowest key, if the others differ from it.
 template <class Key>
-std::optional<int> lowest(std::span<const RankState> ranks, Key key) {
+std::optional<int> lowest(std::span<const LastHeard> ranks, Key key) {
   std::optional<int> found;
   bool differ = false;
   for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
@@ -95,7 +95,7 @@ std::optional<int> lowest(std::span<const RankState> ranks, Key key) {
 }  // namespace
 
 double hang_limit(double configured_s, std::span<const double> step_times,
-                  std::span<const RankState> ranks) {
+                  std::span<const LastHeard> ranks) {
   double limit = configured_s;
   if (limit <= 0) {
     std::vector<double> sorted(step_times.begin(), step_times.end());
@@ -106,27 +106,27 @@ double hang_limit(double configured_s, std::span<const double> step_times,
   return slow ? limit * kSlowPhase : limit;
 }
 
-int suspect(std::span<const RankState> ranks, double now) {
+int suspect(std::span<const LastHeard> ranks, double now) {
   const auto silent = std::ranges::min_element(
-      ranks, {}, [&](const RankState& rank) { return rank.said_goodbye ? now : rank.heard_at; });
+      ranks, {}, [&](const LastHeard& rank) { return rank.said_goodbye ? now : rank.heard_at; });
   if (silent != ranks.end() && now - silent->heard_at > kSilent && !silent->said_goodbye)
     return static_cast<int>(silent - ranks.begin());
-  if (const auto rank = lowest(ranks, [](const RankState& r) { return r.step; })) return *rank;
-  if (const auto rank = lowest(ranks, [](const RankState& r) { return r.waiting; })) return *rank;
+  if (const auto rank = lowest(ranks, [](const LastHeard& r) { return r.step; })) return *rank;
+  if (const auto rank = lowest(ranks, [](const LastHeard& r) { return r.waiting; })) return *rank;
   return lagging(ranks).value_or(-1);
 }
 
-std::string describe_hang(std::span<const RankState> ranks, int suspect, double seconds) {
+std::string describe_hang(std::span<const LastHeard> ranks, int suspect, double seconds) {
   std::string text = fmt::format("no progress for {:.0f} s", seconds);
   if (suspect >= 0) {
-    const RankState& rank = ranks[static_cast<std::size_t>(suspect)];
+    const LastHeard& rank = ranks[static_cast<std::size_t>(suspect)];
     text += fmt::format(" (step {}, {}, {} {})", rank.step, rank.phase,
                         rank.waiting ? "waits in" : "last collective",
                         rank.collective.empty() ? "none" : rank.collective);
   }
   std::map<std::string_view, std::vector<int>> waiting;
   for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
-    const RankState& rank = ranks[static_cast<std::size_t>(i)];
+    const LastHeard& rank = ranks[static_cast<std::size_t>(i)];
     if (i != suspect && rank.waiting && !rank.said_goodbye) waiting[rank.collective].push_back(i);
   }
   constexpr std::size_t kMostCollectives = 4;

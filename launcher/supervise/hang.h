@@ -7,7 +7,7 @@
 namespace ptrain::supervise {
 
 // What the supervisor last heard of one rank. Times are in seconds on its own clock.
-struct RankState {
+struct LastHeard {
   std::int64_t step = 0;
   std::string phase = "starting";
   std::string collective;  // "COMMUNICATOR VERB#SEQUENCE"
@@ -22,15 +22,15 @@ struct RankState {
 // Seconds without progress after which a run counts as hung: max(30, 10 x median step), or what the
 // recipe says; 5 times that before the first step and while a rank validates or saves.
 double hang_limit(double configured_s, std::span<const double> step_times,
-                  std::span<const RankState> ranks);
+                  std::span<const LastHeard> ranks);
 
 // The rank that holds the others up: one that went silent, else the one with the lowest step, else
 // the one that does not wait while others do, else the one that lags behind the others of its
 // communicator. -1: none stands out.
-int suspect(std::span<const RankState> ranks, double now);
+int suspect(std::span<const LastHeard> ranks, double now);
 
 // "no progress for 30 s (step 4, step, last collective dp all_reduce#8); ranks 0, 2 wait in
 // dp all_reduce#9"; the part in brackets is of `suspect`, when there is one.
-std::string describe_hang(std::span<const RankState> ranks, int suspect, double seconds);
+std::string describe_hang(std::span<const LastHeard> ranks, int suspect, double seconds);
 
 }  // namespace ptrain::supervise

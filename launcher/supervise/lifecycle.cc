@@ -56,7 +56,7 @@ void Lifecycle::hear(int rank, const run::Hello& hello) {
 }
 
 void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
-  RankState& known = state(rank);
+  LastHeard& known = state(rank);
   if (beat.step != known.step || beat.phase != known.phase || beat.collective != known.collective)
     progress_at_ = now_;
   trains_ = trains_ || beat.phase != "starting";
@@ -173,7 +173,7 @@ void Lifecycle::settle(const LauncherEnded& end) {
   const auto& report = end.report;
   if (killed_ && !failed_) return;
   // Whoever said how it ends is believed; only a signal can still follow, and matters.
-  const bool all_parted = std::ranges::all_of(ranks_, &RankState::said_goodbye);
+  const bool all_parted = std::ranges::all_of(ranks_, &LastHeard::said_goodbye);
   if (all_parted && !failed_ && report.signal == 0 && end.status.signal == 0) return;
   const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
   if (report.signal != 0 && may_replace) {
@@ -195,7 +195,7 @@ void Lifecycle::settle(const LauncherEnded& end) {
                         : fmt::format("mpirun ended with code {}", end.status.code);
     failed_ = true;
   }
-  const auto silent = std::ranges::find(ranks_, false, &RankState::said_goodbye);
+  const auto silent = std::ranges::find(ranks_, false, &LastHeard::said_goodbye);
   if (failed_ || silent == ranks_.end()) return;
   failed_ = true;
   failure_ = {ExitCode::kRankError, static_cast<int>(silent - ranks_.begin()), 0,

@@ -60,7 +60,7 @@ class Lifecycle {
   std::vector<Output> on(double now, const Input& input);
 
   bool ended() const { return ended_; }
-  const std::vector<RankState>& ranks() const { return ranks_; }
+  const std::vector<LastHeard>& ranks() const { return ranks_; }
   const run::Verdict& verdict() const { return verdict_; }       // once ended
   const std::string& next_shape() const { return next_shape_; }  // of a shape that is finished
 
@@ -90,10 +90,10 @@ class Lifecycle {
   void judge();
   void kill(bool launcher_too);
   bool may_be_replaced_by(int rank) const;
-  RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  LastHeard& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<Output> outputs_;
-  std::vector<RankState> ranks_;
+  std::vector<LastHeard> ranks_;
   std::vector<double> step_times_;
   run::Verdict verdict_;
   std::string next_shape_;

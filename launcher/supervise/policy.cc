@@ -48,16 +48,16 @@ std::string advice(const Past& past) {
 Decision decide(const Past& past) {
   const ExitCode code = past.verdict.code;
   if (code == ExitCode::kDone && !past.next_shape.empty())
-    return {Action::kNextShape, code, "the next shape starts: " + past.next_shape};
+    return {AfterAttempt::kNextShape, code, "the next shape starts: " + past.next_shape};
   if (!another_start_may_cure(code) || past.max_restarts == 0)
-    return {Action::kFinish, code, advice(past)};
+    return {AfterAttempt::kFinish, code, advice(past)};
   if (past.num_restarts > 0 && past.checkpoint_now == past.checkpoint_before)
-    return {Action::kFinish, ExitCode::kNoProgress,
+    return {AfterAttempt::kFinish, ExitCode::kNoProgress,
             "failed again without a newer checkpoint, so no further start; " + advice(past)};
   if (past.num_restarts >= past.max_restarts)
-    return {Action::kFinish, code,
+    return {AfterAttempt::kFinish, code,
             fmt::format("all {} restarts are used; {}", past.max_restarts, advice(past))};
-  return {Action::kRestart, code,
+  return {AfterAttempt::kRestart, code,
           past.checkpoint_now < 0
               ? std::string("a new attempt starts from the beginning")
               : fmt::format("a new attempt starts from step {}", past.checkpoint_now)};

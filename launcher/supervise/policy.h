@@ -19,10 +19,10 @@ struct Past {
   bool folder_lost = false;  // the run directory was removed or moved
 };
 
-enum class Action { kFinish, kNextShape, kRestart };
+enum class AfterAttempt { kFinish, kNextShape, kRestart };
 
 struct Decision {
-  Action action = Action::kFinish;
+  AfterAttempt action = AfterAttempt::kFinish;
   ExitCode code = ExitCode::kDone;  // of the run, with kFinish
   std::string next;                 // one line: what happens, or what the user can do
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-nlohmann::json to_json(int rank, const RankState& state, double now) {
+nlohmann::json to_json(int rank, const LastHeard& state, double now) {
   return {{"rank", rank},
           {"step", state.step},
           {"phase", state.phase},
@@ -27,7 +27,7 @@ nlohmann::json to_json(int rank, const RankState& state, double now) {
 
 }  // namespace
 
-Status write_rank_board(const std::string& path, std::span<const RankState> ranks, double now) {
+Status write_rank_board(const std::string& path, std::span<const LastHeard> ranks, double now) {
   nlohmann::json board = nlohmann::json::array();
   for (std::size_t i = 0; i < ranks.size(); ++i)
     board.push_back(to_json(static_cast<int>(i), ranks[i], now));

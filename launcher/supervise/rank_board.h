@@ -15,7 +15,7 @@ namespace ptrain::supervise {
 //
 // Replaces it by rename, without waiting for the disk: it is written every second and worth nothing
 // after a loss of power.
-Status write_rank_board(const std::string& path, std::span<const RankState> ranks, double now);
+Status write_rank_board(const std::string& path, std::span<const LastHeard> ranks, double now);
 
 // Null where there is none that can be read.
 nlohmann::json read_rank_board(const std::string& path);

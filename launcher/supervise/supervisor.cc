@@ -146,8 +146,8 @@ run::Verdict Supervisor::run() {
       verdict.step = std::max({verdict.step, newest_checkpoint(), setup_.plan.origin.step});
     verdict.code = decision.code;
     verdict.next = decision.next;
-    if (decision.action == Action::kFinish) return finish(verdict);
-    if (decision.action == Action::kRestart) {
+    if (decision.action == AfterAttempt::kFinish) return finish(verdict);
+    if (decision.action == AfterAttempt::kRestart) {
       ++num_restarts_;
       progress_.say(verdict_line(verdict));
       shape = next_shape();

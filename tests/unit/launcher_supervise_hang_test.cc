@@ -5,8 +5,8 @@
 namespace ptrain::supervise {
 namespace {
 
-std::vector<RankState> ranks_in(const std::string& phase) {
-  RankState training, other;
+std::vector<LastHeard> ranks_in(const std::string& phase) {
+  LastHeard training, other;
   training.phase = "step";
   other.phase = phase;
   return {training, other};
@@ -30,8 +30,8 @@ TEST(HangLimit, TheRecipeMaySayIt) {
 }
 
 // All heard of now, in the same step.
-RankState in(const char* collective, bool waiting) {
-  RankState rank;
+LastHeard in(const char* collective, bool waiting) {
+  LastHeard rank;
   rank.step = 4;
   rank.phase = "step";
   rank.collective = collective;
@@ -68,7 +68,7 @@ TEST(HangSuspect, EpochsOfWindowsAndExchangesAreCountedApart) {
 }
 
 TEST(HangSuspect, ManyThatWaitAreCounted) {
-  const std::vector<RankState> ranks(20, in("world barrier#3", true));
+  const std::vector<LastHeard> ranks(20, in("world barrier#3", true));
   EXPECT_EQ(describe_hang(ranks, -1, 30),
             "no progress for 30 s; ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more wait in "
             "world barrier#3");

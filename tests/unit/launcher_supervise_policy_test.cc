@@ -18,33 +18,33 @@ Past failed(ExitCode code, int num_restarts, int max_restarts, std::int64_t befo
 
 TEST(Policy, SuccessGoesOnToTheNextShape) {
   Past past;
-  EXPECT_EQ(decide(past).action, Action::kFinish);
+  EXPECT_EQ(decide(past).action, AfterAttempt::kFinish);
   past.next_shape = "long";
-  EXPECT_EQ(decide(past).action, Action::kNextShape);
+  EXPECT_EQ(decide(past).action, AfterAttempt::kNextShape);
 }
 
 TEST(Policy, OnlySomeFailuresAreTriedAgain) {
   for (const auto code : {ExitCode::kRankError, ExitCode::kRankSignal, ExitCode::kOutOfMemory,
                           ExitCode::kHang, ExitCode::kNodeLost})
-    EXPECT_EQ(decide(failed(code, 0, 1, -1, -1)).action, Action::kRestart);
+    EXPECT_EQ(decide(failed(code, 0, 1, -1, -1)).action, AfterAttempt::kRestart);
   for (const auto code :
        {ExitCode::kBug, ExitCode::kUsage, ExitCode::kEnvironment, ExitCode::kNothingFits,
         ExitCode::kUnusable, ExitCode::kNonFinite, ExitCode::kStopped, ExitCode::kPreempted}) {
-    EXPECT_EQ(decide(failed(code, 0, 9, -1, 5)).action, Action::kFinish);
+    EXPECT_EQ(decide(failed(code, 0, 9, -1, 5)).action, AfterAttempt::kFinish);
     EXPECT_EQ(decide(failed(code, 0, 9, -1, 5)).code, code);
   }
 }
 
 TEST(Policy, TheBudgetHolds) {
-  EXPECT_EQ(decide(failed(ExitCode::kHang, 0, 0, -1, 5)).action, Action::kFinish);
-  EXPECT_EQ(decide(failed(ExitCode::kHang, 1, 2, 5, 9)).action, Action::kRestart);
+  EXPECT_EQ(decide(failed(ExitCode::kHang, 0, 0, -1, 5)).action, AfterAttempt::kFinish);
+  EXPECT_EQ(decide(failed(ExitCode::kHang, 1, 2, 5, 9)).action, AfterAttempt::kRestart);
   const Decision last = decide(failed(ExitCode::kHang, 2, 2, 5, 9));
-  EXPECT_EQ(last.action, Action::kFinish);
+  EXPECT_EQ(last.action, AfterAttempt::kFinish);
   EXPECT_EQ(last.code, ExitCode::kHang);
 }
 
 TEST(Policy, NoProgressEndsTheRun) {
-  EXPECT_EQ(decide(failed(ExitCode::kHang, 0, 5, 7, 7)).action, Action::kRestart);
+  EXPECT_EQ(decide(failed(ExitCode::kHang, 0, 5, 7, 7)).action, AfterAttempt::kRestart);
   EXPECT_EQ(decide(failed(ExitCode::kHang, 1, 5, 7, 7)).code, ExitCode::kNoProgress);
 }
 
