@@ -34,7 +34,7 @@ std::uint64_t stream_key(std::uint64_t seed, Draw draw, std::int64_t epoch, std:
 namespace {
 
 // The documents of one source in an epoch, in no order that matters.
-void draw(std::uint64_t seed, std::int64_t epoch, std::size_t number, const Source& source,
+void draw(std::uint64_t seed, std::int64_t epoch, std::size_t number, const WeightedSource& source,
           std::vector<std::int64_t>& documents) {
   if (source.num_documents == 0) return;
   const auto size = static_cast<double>(source.num_documents);
@@ -55,9 +55,9 @@ void draw(std::uint64_t seed, std::int64_t epoch, std::size_t number, const Sour
 
 }  // namespace
 
-std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
-                                 const std::vector<double>& weights) {
-  std::vector<Source> sources;
+std::vector<WeightedSource> sources_from(const std::vector<std::int64_t>& bounds,
+                                         const std::vector<double>& weights) {
+  std::vector<WeightedSource> sources;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
     sources.push_back(
         {bounds[i], bounds[i + 1] - bounds[i], i < weights.size() ? weights[i] : 1.0});
@@ -65,7 +65,7 @@ std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
 }
 
 std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
-                                         const std::vector<Source>& sources) {
+                                         const std::vector<WeightedSource>& sources) {
   std::vector<std::int64_t> documents;
   for (std::size_t i = 0; i < sources.size(); ++i) draw(seed, epoch, i, sources[i], documents);
   shuffle(documents, RandomStream(stream_key(seed, Draw::kDocumentOrder, epoch)));

@@ -32,21 +32,21 @@ void shuffle(std::vector<T>& items, RandomStream stream) {
 }
 
 // How often the documents of a source come in an epoch: `weight` times in the mean.
-struct Source {
+struct WeightedSource {
   std::int64_t first_document = 0;
   std::int64_t num_documents = 0;
   double weight = 1;
 };
 
 // Source i holds the documents from bounds[i] to bounds[i + 1]; weights that are not given are 1.
-std::vector<Source> sources_from(const std::vector<std::int64_t>& bounds,
-                                 const std::vector<double>& weights);
+std::vector<WeightedSource> sources_from(const std::vector<std::int64_t>& bounds,
+                                         const std::vector<double>& weights);
 
 // The documents of an epoch, shuffled. Of a source with weight 2.25 every document comes twice and
 // a quarter of them, rounded, a third time: each epoch goes on in the source's own seeded order
 // where the one before it ended, so that the choice falls on all alike. At least one document of a
 // source comes. The number is the same in every epoch. A function of its arguments alone.
 std::vector<std::int64_t> weighted_order(std::uint64_t seed, std::int64_t epoch,
-                                         const std::vector<Source>& sources);
+                                         const std::vector<WeightedSource>& sources);
 
 }  // namespace ptrain::packing

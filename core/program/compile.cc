@@ -56,13 +56,4 @@ Result<Program> compile(const CompileInput& input, int rank) {
   return Program{rank, input.layout.num_ranks(), input.shape, run_passes(input)};
 }
 
-Result<std::vector<Program>> compile_world(const CompileInput& input) {
-  std::vector<Program> world;
-  for (int rank = 0; rank < input.layout.num_ranks(); ++rank) {
-    PTRAIN_TRY(Program program, compile(input, rank));
-    world.push_back(std::move(program));
-  }
-  return world;
-}
-
 }  // namespace ptrain::program

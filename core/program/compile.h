@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/base/result.h"
 #include "core/mesh/layout.h"
@@ -26,6 +25,5 @@ Status check_layout(const mesh::Layout& layout);
 // Layout in, the program of one rank out: schedule, then the passes in the order of
 // docs/architecture.md. Errors (kUsage): a layout that the engine cannot run.
 Result<Program> compile(const CompileInput& input, int rank);
-Result<std::vector<Program>> compile_world(const CompileInput& input);
 
 }  // namespace ptrain::program

@@ -35,7 +35,7 @@ class RowStream {
   std::shared_ptr<const Index> index_;
   Loader::Options options_;
   Position position_;
-  std::vector<packing::Source> sources_;
+  std::vector<packing::WeightedSource> sources_;
   std::string identity_;
   std::vector<std::int64_t> order_;  // of epoch order_epoch_
   std::int64_t order_epoch_ = 0;

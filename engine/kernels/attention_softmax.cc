@@ -51,7 +51,8 @@ PT_INLINE void softmax_forward_body(const SoftmaxForward<T>& args) {
 #pragma omp simd
       for (std::int64_t i = seen.begin; i < seen.end; ++i) scores[i] = capped(scores[i], block);
     }
-    args.sums[r] = softmax_row(scores, seen, keys, scale, args.log_sum_exp[r * args.lse_stride]);
+    args.sums[r] =
+        softmax_row(scores, seen, keys, scale, args.log_sum_exp[r * args.log_sum_exp_stride]);
   }
 }
 
@@ -108,7 +109,7 @@ PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* scores = block.scores + r * block.stride;
     T* dscores = args.dscores + r * block.stride;
-    const T log_sum_exp = args.log_sum_exp[r * args.lse_stride];
+    const T log_sum_exp = args.log_sum_exp[r * args.log_sum_exp_stride];
     const T mean = dot(args.output + r * args.output_stride, args.doutput + r * args.doutput_stride,
                        args.head_dim);
     const Seen seen = seen_by(block, r);

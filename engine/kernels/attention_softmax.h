@@ -21,8 +21,8 @@ struct ScoreBlock {
 template <class T>
 struct SoftmaxForward {
   ScoreBlock<T> block;  // becomes e^(score - largest), zero where masked
-  T* log_sum_exp;       // one a row, `lse_stride` apart
-  std::int64_t lse_stride;
+  T* log_sum_exp;       // one a row, `log_sum_exp_stride` apart
+  std::int64_t log_sum_exp_stride;
   T* output;  // after `normalise`: divided by the row's sum
   std::int64_t output_stride;
   std::int64_t head_dim;
@@ -38,7 +38,7 @@ struct SoftmaxBackward {
   ScoreBlock<T> block;  // becomes the probabilities, zero where masked
   T* dscores;           // same shape: from the probabilities' gradient to the scores'
   const T* log_sum_exp;
-  std::int64_t lse_stride;
+  std::int64_t log_sum_exp_stride;
   const T* output;  // [rows, head_dim]
   std::int64_t output_stride;
   const T* doutput;

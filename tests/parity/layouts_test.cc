@@ -1,4 +1,4 @@
-// Every layout computes what one process computes (docs/design: one process is the truth).
+// Every layout computes what one process computes.
 
 #include <gtest/gtest.h>
 

@@ -5,21 +5,12 @@
 #include "core/dcp/boxes.h"
 #include "core/dcp/import.h"
 #include "core/model/names.h"
+#include "tests/support/small_llama.h"
 
 namespace ptrain::dcp {
 namespace {
 
-model::Architecture small(bool tied = false) {
-  recipe::Model config;
-  config.hidden_size = 8;
-  config.intermediate_size = 12;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.vocab_size = 64;
-  config.tie_word_embeddings = tied;
-  return model::make_architecture(config, DType::kFloat32).value();
-}
+model::Architecture small(bool tied = false) { return support::small_llama(2, tied); }
 
 // A checkpoint with the model's tensors behind `prefix`, by names that `rename` gives.
 template <class Rename>

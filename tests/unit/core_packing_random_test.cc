@@ -58,7 +58,7 @@ TEST(DocumentOrder, IsAPermutationThatSeedAndEpochFix) {
 // 4 documents at 1.5 and 3 at 1/3: 6 + 1 an epoch. Two epochs give each of the first three times,
 // three epochs give each of the second once.
 TEST(WeightedOrder, EachDocumentComesAsOftenAsItsSourceWeighs) {
-  const std::vector<Source> sources{{0, 4, 1.5}, {4, 3, 1.0 / 3}};
+  const std::vector<WeightedSource> sources{{0, 4, 1.5}, {4, 3, 1.0 / 3}};
   std::map<std::int64_t, int> seen;
   for (std::int64_t epoch = 0; epoch < 6; ++epoch) {
     const auto order = weighted_order(9, epoch, sources);

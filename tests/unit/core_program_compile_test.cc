@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/program/compile.h"
+#include "tests/support/compile_world.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {
@@ -94,7 +95,7 @@ TEST(Compile, EvaluationIsForwardOnly) {
 TEST(Compile, RanksOfOneLayoutAreOneClass) {
   const auto architecture = small_llama(1);
   const Layout layout{.dp = 2, .shard = 3, .zero = 2};
-  const auto world = *compile_world({architecture, layout, "short"});
+  const auto world = support::compile_world({architecture, layout, "short"});
   ASSERT_EQ(world.size(), 6u);
   for (const Program& program : world) EXPECT_EQ(class_hash(program), class_hash(world[0]));
   EXPECT_EQ(world[5].rank, 5);

@@ -7,6 +7,7 @@
 
 #include "core/program/compile.h"
 #include "core/program/validate.h"
+#include "tests/support/compile_world.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::program {
@@ -21,7 +22,7 @@ const Layout kReplicas{.dp = 2, .num_micro_batches = 2, .recompute = recipe::Rec
 
 World world_of(const model::Architecture& architecture, const Layout& layout,
                Purpose purpose = Purpose::kTrain) {
-  return *compile_world({architecture, layout, "short", purpose});
+  return support::compile_world({architecture, layout, "short", purpose});
 }
 
 // Puts actions in the order of `ids` (old ids; one may be missing or twice) and renames them.

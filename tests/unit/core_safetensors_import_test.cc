@@ -7,6 +7,7 @@
 
 #include "core/safetensors/import.h"
 #include "core/safetensors/index.h"
+#include "tests/support/small_llama.h"
 
 namespace ptrain::safetensors {
 namespace {
@@ -38,17 +39,7 @@ Contents contents_of(const Folder& folder) {
 }
 
 // The model of the fixtures: see tests/fixtures/safetensors/make.py.
-model::Architecture architecture(bool tied) {
-  recipe::Model config;
-  config.hidden_size = 8;
-  config.intermediate_size = 12;
-  config.num_hidden_layers = 2;
-  config.vocab_size = 16;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.tie_word_embeddings = tied;
-  return model::make_architecture(config, DType::kFloat32).value();
-}
+model::Architecture architecture(bool tied) { return support::small_llama(2, tied, 16); }
 
 std::string why(const Folder& folder, bool tied) {
   const auto import = find_parameters(contents_of(folder), architecture(tied));

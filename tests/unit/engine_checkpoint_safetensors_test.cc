@@ -13,6 +13,7 @@
 #include "engine/checkpoint/safetensors_narrow.h"
 #include "engine/checkpoint/safetensors_reader.h"
 #include "tests/support/ranks.h"
+#include "tests/support/small_llama.h"
 
 namespace ptrain::checkpoint {
 namespace {
@@ -24,17 +25,7 @@ std::string fixture(const std::string& name) {
 }
 
 // The model of tests/fixtures/safetensors/make.py.
-model::Architecture architecture(bool tied) {
-  recipe::Model config;
-  config.hidden_size = 8;
-  config.intermediate_size = 12;
-  config.num_hidden_layers = 2;
-  config.vocab_size = 16;
-  config.num_attention_heads = 2;
-  config.num_key_value_heads = 1;
-  config.tie_word_embeddings = tied;
-  return model::make_architecture(config, DType::kFloat32).value();
-}
+model::Architecture architecture(bool tied) { return support::small_llama(2, tied, 16); }
 
 // Loads the model in unequal runs and compares each element with what make.py wrote.
 template <class T>

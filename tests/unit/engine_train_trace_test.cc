@@ -11,6 +11,7 @@
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
 #include "engine/train/trace.h"
+#include "tests/support/compile_world.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_llama.h"
 
@@ -48,7 +49,7 @@ mesh::Layout zero3(bool window) {
 std::vector<program::Program> run_traced(bool window) {
   const auto architecture = support::small_llama(2);
   const mesh::Layout layout = zero3(window);
-  const auto programs = *program::compile_world({architecture, layout, "short"});
+  const auto programs = support::compile_world({architecture, layout, "short"});
   tests::run_ranks(2, [&](comm::Communicator& world) {
     Arena arena;
     const auto gather = world.split(0, world.rank(), "gather");

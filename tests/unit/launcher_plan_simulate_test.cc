@@ -79,19 +79,24 @@ Program compute_then_reduce(int rank) {
   return program;
 }
 
-// By hand: rank 0 computes 1 s, rank 1 computes 3 s; the reduce of 2 s starts at 3 on both;
-// optimizer 5-6.
-TEST(Simulate, CollectivesWaitForTheSlowest) {
-  const std::vector<Program> world{compute_then_reduce(0), compute_then_reduce(1)};
+// Seconds of each rank's backward; the reduce of both takes 2 s, the optimizer 1.
+SimulateOptions backward_takes(std::vector<double> seconds) {
   SimulateOptions options;
-  options.seconds = [](const Action& a, int rank) {
-    if (a.kind == Kind::kBackward) return rank == 0 ? 1.0 : 3.0;
+  options.seconds = [seconds = std::move(seconds)](const Action& a, int rank) {
+    if (a.kind == Kind::kBackward) return seconds[static_cast<std::size_t>(rank)];
     return a.kind == Kind::kReduceGrad ? 2.0 : 1.0;
   };
   options.members = [](const Action& a, int) {
     return a.kind == Kind::kReduceGrad ? std::vector<int>{0, 1} : std::vector<int>{};
   };
-  const auto timeline = simulate(world, options);
+  return options;
+}
+
+// By hand: rank 0 computes 1 s, rank 1 computes 3 s; the reduce of 2 s starts at 3 on both;
+// optimizer 5-6.
+TEST(Simulate, CollectivesWaitForTheSlowest) {
+  const std::vector<Program> world{compute_then_reduce(0), compute_then_reduce(1)};
+  const auto timeline = simulate(world, backward_takes({1, 3}));
   ASSERT_TRUE(timeline);
   EXPECT_EQ(timeline->ranks[0].actions[1], (Interval{3, 5}));
   EXPECT_EQ(timeline->ranks[1].actions[1], (Interval{3, 5}));
@@ -103,15 +108,7 @@ TEST(Simulate, CollectivesWaitForTheSlowest) {
 // The same with the slow rank first: who arrives last in our bookkeeping must not matter.
 TEST(Simulate, TheOrderOfTheRanksDoesNotMatter) {
   const std::vector<Program> world{compute_then_reduce(0), compute_then_reduce(1)};
-  SimulateOptions options;
-  options.seconds = [](const Action& a, int rank) {
-    if (a.kind == Kind::kBackward) return rank == 0 ? 3.0 : 1.0;
-    return a.kind == Kind::kReduceGrad ? 2.0 : 1.0;
-  };
-  options.members = [](const Action& a, int) {
-    return a.kind == Kind::kReduceGrad ? std::vector<int>{0, 1} : std::vector<int>{};
-  };
-  const auto timeline = simulate(world, options);
+  const auto timeline = simulate(world, backward_takes({3, 1}));
   ASSERT_TRUE(timeline);
   EXPECT_EQ(timeline->ranks[0].actions[1], (Interval{3, 5}));
   EXPECT_EQ(timeline->ranks[1].actions[1], (Interval{3, 5}));
