@@ -1,12 +1,13 @@
 // One full training step (forward, backward, AdamW) on one thread, timed as tokens per CPU second.
-// Run with OMP_NUM_THREADS=1. Arguments: layers hidden heads kv_heads ffn vocabulary rows sequence
-// steps.
-// The same shape in stock PyTorch is the peer: 4 256 8 4 768 256 16 128.
+// Run with OMP_NUM_THREADS=1. Arguments: bf16, or nothing for fp32; then layers hidden heads
+// kv_heads ffn vocabulary rows sequence steps. The same shape in stock PyTorch is the peer: 4 256 8
+// 4 768 256 16 128.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "engine/optim/adamw.h"
@@ -56,8 +57,8 @@ void optimize(const test::LayerModel& model, Moments& moments, std::int64_t step
   }
 }
 
-void run(const bench::Shape& shape) {
-  test::LayerModel model(architecture_of(shape));
+void run(const bench::Shape& shape, DType compute_dtype) {
+  test::LayerModel model(architecture_of(shape, compute_dtype));
   fill(model);
   const data::MicroBatch batch = random_batch(shape, shape.rows, 1);
   Moments moments(model);
@@ -83,7 +84,10 @@ void run(const bench::Shape& shape) {
 
 int main(int argc, char** argv) {
   try {
-    ptrain::run(ptrain::bench::shape_from(argc, argv, 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}));
+    const bool rounds = argc > 1 && argv[1] == std::string_view("bf16");
+    ptrain::run(
+        ptrain::bench::shape_from(argc, argv, rounds ? 2 : 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}),
+        rounds ? ptrain::DType::kBFloat16 : ptrain::DType::kFloat32);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -15,7 +15,7 @@ Shape shape_from(int argc, char** argv, int first, Shape shape) {
   return shape;
 }
 
-model::Architecture architecture_of(const Shape& shape) {
+model::Architecture architecture_of(const Shape& shape, DType compute_dtype) {
   recipe::Model config;
   config.num_hidden_layers = shape.layers;
   config.hidden_size = shape.hidden;
@@ -23,7 +23,7 @@ model::Architecture architecture_of(const Shape& shape) {
   config.num_key_value_heads = shape.kv_heads;
   config.intermediate_size = shape.ffn;
   config.vocab_size = shape.vocabulary;
-  return value_or_throw(model::make_architecture(config, DType::kFloat32));
+  return value_or_throw(model::make_architecture(config, compute_dtype));
 }
 
 data::MicroBatch random_batch(const Shape& shape, std::int64_t rows, unsigned seed) {

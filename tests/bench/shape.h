@@ -15,7 +15,7 @@ struct Shape {
 // The members in their order from argv[first] on; those that are not given stay.
 Shape shape_from(int argc, char** argv, int first, Shape shape);
 
-model::Architecture architecture_of(const Shape& shape);
+model::Architecture architecture_of(const Shape& shape, DType compute_dtype = DType::kFloat32);
 
 // Random tokens, one document a row.
 data::MicroBatch random_batch(const Shape& shape, std::int64_t rows, unsigned seed);

@@ -95,6 +95,42 @@ TEST(Resume, OfOtherOptimizersIsBitExact) {
   }
 }
 
+// Masters are saved in fp32, and what layers read is made of them again.
+TEST(Resume, InBFloat16IsBitExact) {
+  const RunFolders folders;
+  for (const auto& each : {layout(1, 1, 1), layout(1, 2, 3)}) {
+    const std::string name = "rounded" + mesh::to_string(each);
+    auto plan = folders.plan(each, layout(each.num_ranks(), 1, 1));
+    plan.recipe.precision = recipe::Precision::kBFloat16;
+    const auto whole = folders.train(name, plan, "");
+    for (const std::int64_t step : {2, 6}) {
+      const std::string resumed = name + "-from-" + std::to_string(step);
+      const auto rest = folders.train(resumed, plan, folders.checkpoint(name, step));
+      expect_same_losses(rest, whole, static_cast<std::size_t>(step), 0);
+      for (const char* file : {"/__0_0.distcp", "/.metadata"})
+        EXPECT_TRUE(bytes_of(folders.checkpoint(resumed, 8) + file) ==
+                    bytes_of(folders.checkpoint(name, 8) + file))
+            << resumed << file;
+    }
+  }
+}
+
+// A checkpoint is the same whichever of the two wrote it.
+TEST(Resume, MayGoOnInBFloat16AndBack) {
+  const RunFolders folders;
+  auto exact = folders.plan(layout(1, 2, 3), layout(2, 1, 1)), rounded = exact;
+  rounded.recipe.precision = recipe::Precision::kBFloat16;
+  const auto one = folders.train("exact", exact, "");
+  const auto other = folders.train("rounded", rounded, "");
+  EXPECT_NE(one.losses, other.losses);
+  constexpr double kRounding = 3e-3;
+  expect_same_losses(other, one, 0, kRounding);
+  expect_same_losses(folders.train("narrowed", rounded, folders.checkpoint("exact", 4)), one, 4,
+                     kRounding);
+  expect_same_losses(folders.train("widened", exact, folders.checkpoint("rounded", 4)), one, 4,
+                     kRounding);
+}
+
 TEST(Resume, OnOtherLayoutsIsTheSameWithinRounding) {
   const RunFolders folders;
   const mesh::Layout from[] = {layout(1, 1, 1), layout(2, 1, 1), layout(1, 2, 3)};
