@@ -4,6 +4,8 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/output.h"
+#include "cli/words.h"
 #include "core/recipe/spelling.h"
 #include "core/run/build_id.h"
 
@@ -112,6 +114,30 @@ void add_report(CLI::App& app, Command& chosen) {
   sub->add_option("--to", args->to, "File to write (default: report.html in the run directory)");
 }
 
+// Both are made from the app itself, and so know every option.
+void add_completion(CLI::App& app, Command& chosen) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* sub =
+      app.add_subcommand("completion", "Print the script that completes ptrain in a shell");
+  sub->footer("bash: source <(ptrain completion bash); fish: ptrain completion fish | source");
+  sub->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  sub->callback([&app, &chosen, shell] {
+    chosen = [text = completion(*shell, words_of(app))]() -> Result<ExitCode> {
+      print(text);
+      return ExitCode::kDone;
+    };
+  });
+  CLI::App* manual = app.add_subcommand("manual", "Print the manual page");
+  manual->callback([&app, &chosen] {
+    chosen = [text = man_page(words_of(app))]() -> Result<ExitCode> {
+      print(text);
+      return ExitCode::kDone;
+    };
+  });
+}
+
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
   auto* sub =
@@ -192,6 +218,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_data(app, parsed.command);
   add_export(app, parsed.command);
   add_report(app, parsed.command);
+  add_completion(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);
