@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Turns text into tokens that ptrain reads: Megatron's pair of files, OUTPUT.bin and OUTPUT.idx.
+"""Turns text into tokens that ptrain reads: Megatron's pair of files, OUTPUT.bin and OUTPUT.idx, and
+OUTPUT.silent, pairs of u64 that say which tokens are no targets.
 
     prepare_data.py --tokenizer tokenizer.json --end-of-document '<|endoftext|>' --output corpus FILE...
 
 The tokenizer is a file of the Hugging Face library `tokenizers`; no code of a model is run and
-nothing is fetched. A FILE that ends in .jsonl holds a document {"text": ...} a line; any other is
-one document. In the recipe:
+nothing is fetched. A FILE that ends in .jsonl holds a document a line: {"text": ...}, {"prompt": ...,
+"completion": ...} or {"messages": [{"role": ..., "content": ...}, ...]}; prompts, and messages of
+others than the assistant, are no targets. Any other FILE is one document. In the recipe:
 
     data:
       tokenizer: none
@@ -17,35 +19,59 @@ one document. In the recipe:
 
 import argparse
 import array
+import itertools
 import json
 import os
 import struct
 import sys
 
+SUFFIXES = (".bin", ".idx", ".silent")
 NARROW, WIDE = (8, "H", 2), (4, "i", 4)  # Megatron's code of the type, that of array, bytes
 
 
 def documents(paths):
-    """(place, text) of every document."""
+    """(place, parts) of every document; a part is (text, whether it is learned)."""
     for path in paths:
         if not path.endswith((".jsonl", ".ndjson")):
             with open(path, encoding="utf-8") as file:
-                yield path, file.read()
+                yield path, [(file.read(), True)]
             continue
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield f"{path}:{number}", text_of(f"{path}:{number}", line)
+                    yield f"{path}:{number}", parts_of(f"{path}:{number}", line)
 
 
-def text_of(place, line):
+def text_of(place, value, key):
+    if not isinstance(value, dict) or not isinstance(value.get(key), str):
+        raise SystemExit(f'prepare_data: {place}: expected an object with the text "{key}"')
+    return value[key]
+
+
+def parts_of(place, line):
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise SystemExit(f"prepare_data: {place}: {error}") from error
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise SystemExit(f'prepare_data: {place}: expected an object with "text"')
-    return value["text"]
+    if isinstance(value, dict) and "messages" in value:
+        return parts_of_messages(place, value["messages"])
+    if isinstance(value, dict) and ("prompt" in value or "completion" in value):
+        return [(text_of(place, value, "prompt"), False), (text_of(place, value, "completion"), True)]
+    return [(text_of(place, value, "text"), True)]
+
+
+def parts_of_messages(place, messages):
+    """As ptrain writes them; neighbours that are learned alike are one part."""
+    if not isinstance(messages, list) or not messages:
+        raise SystemExit(f'prepare_data: {place}: "messages" is not a list of messages')
+    parts, learned = [], False
+    for message in messages:
+        role, content = text_of(place, message, "role"), text_of(place, message, "content")
+        learned = role == "assistant"
+        parts += [(f"<|im_start|>{role}\n", False), (f"{content}<|im_end|>", learned), ("\n", False)]
+    groups = itertools.groupby(parts, key=lambda part: part[1])
+    return [("".join(text for text, _ in group), is_loud) for is_loud, group in groups] + [
+        ("", learned)]  # the end of the document
 
 
 def write_index(path, code, width, lengths):
@@ -60,17 +86,36 @@ def write_index(path, code, width, lengths):
         array.array("q", range(len(lengths) + 1)).tofile(file)
 
 
+def encode(tokenizer, end, parts):
+    """The tokens of a document, and the ranges of them that are no targets."""
+    ids, silent = [], []
+    for number, (text, learned) in enumerate(parts, 1):
+        begin = len(ids)
+        ids += tokenizer.encode(text, add_special_tokens=False).ids
+        if number == len(parts):
+            ids.append(end)
+        if learned or begin == len(ids):
+            continue
+        if silent and silent[-1][1] == begin:
+            silent[-1][1] = len(ids)
+        else:
+            silent.append([begin, len(ids)])
+    return ids, silent
+
+
 def write_tokens(path, tokenizer, end, kind, paths):
-    """Writes the .bin; the number of tokens of each document."""
-    lengths = []
+    """Writes the .bin; the number of tokens of each document, and the silent ranges of all."""
+    lengths, silent, total = [], array.array("Q"), 0
     with open(path, "wb") as file:
-        for place, text in documents(paths):
-            ids = tokenizer.encode(text, add_special_tokens=False).ids + [end]
+        for place, parts in documents(paths):
+            ids, ranges = encode(tokenizer, end, parts)
             if len(ids) >= 2**31:
                 raise SystemExit(f"prepare_data: {place}: longer than 2^31 tokens; split it")
             array.array(kind, ids).tofile(file)
             lengths.append(len(ids))
-    return lengths
+            silent.extend(total + bound for one in ranges for bound in one)
+            total += len(ids)
+    return lengths, silent
 
 
 def read_arguments():
@@ -92,14 +137,16 @@ def main():
         raise SystemExit(f"prepare_data: the tokenizer has no token '{arguments.end_of_document}'")
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     code, kind, width = NARROW if size < 65500 else WIDE
-    unfinished = [f"{arguments.output}{suffix}.tmp-{os.getpid()}" for suffix in (".bin", ".idx")]
+    unfinished = [f"{arguments.output}{suffix}.tmp-{os.getpid()}" for suffix in SUFFIXES]
     try:
-        lengths = write_tokens(unfinished[0], tokenizer, end, kind, arguments.files)
+        lengths, silent = write_tokens(unfinished[0], tokenizer, end, kind, arguments.files)
         if not lengths:
             raise SystemExit("prepare_data: the files hold no document")
         write_index(unfinished[1], code, width, lengths)
-        os.replace(unfinished[0], arguments.output + ".bin")
-        os.replace(unfinished[1], arguments.output + ".idx")
+        with open(unfinished[2], "wb") as file:
+            silent.tofile(file)
+        for path, suffix in zip(unfinished, SUFFIXES):
+            os.replace(path, arguments.output + suffix)
     finally:
         for path in unfinished:
             if os.path.exists(path):

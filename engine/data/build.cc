@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "core/base/hash.h"
 #include "engine/base/engine_error.h"
@@ -24,7 +23,7 @@ constexpr std::uint32_t kMostNarrow = 1 << 16;  // tokens that 2 bytes tell apar
 // The documents of one file that belong to one side, as tokens.
 class Encoding final : public DocumentSink {
  public:
-  Encoding(const KnownFile& known, Side side, const Encoder* encoder, TokenWriter& writer)
+  Encoding(const KnownFile& known, Side side, const Encoder& encoder, TokenWriter& writer)
       : known_(known),
         side_(side),
         encoder_(encoder),
@@ -38,11 +37,16 @@ class Encoding final : public DocumentSink {
       document_.insert(document_.end(), bytes.begin(), bytes.end());
     } else if (is_text()) {
       tokens_.clear();
-      encoder_->tokenizer.encode({as_text(bytes), true, known_.file.path}, tokens_);
+      encoder_.tokenizer->encode({as_text(bytes), true, known_.file.path}, tokens_);
       writer_.tokens(tokens_);
     } else {
       write(bytes);
     }
+  }
+
+  void silent(std::span<const TokenRange> ranges) override {
+    hasher_.update(std::as_bytes(ranges));
+    silent_.assign(ranges.begin(), ranges.end());
   }
 
   void end(std::int64_t number) override {
@@ -66,7 +70,7 @@ class Encoding final : public DocumentSink {
   bool is_text() const { return known_.file.format == recipe::Format::kText; }
   bool needs_whole_document() const {
     return known_.file.format == recipe::Format::kJsonl ||
-           (is_text() && !encoder_->tokenizer.takes_pieces());
+           (is_text() && !encoder_.tokenizer->takes_pieces());
   }
   static std::string_view as_text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -95,38 +99,36 @@ class Encoding final : public DocumentSink {
     fault::point("start.data.document");
     if (known_.file.format == recipe::Format::kJsonl) {
       const auto place = fmt::format("{}:{}", known_.file.path, number);
-      const Encoded encoded = encode_json_line(document_, place, *encoder_);
+      const Encoded encoded = encode_json_line(document_, place, encoder_);
       writer_.tokens(encoded.tokens);
       writer_.silent(encoded.silent);
     } else if (is_text()) {
       tokens_.clear();
       if (needs_whole_document())
-        encoder_->tokenizer.encode({as_text(document_), true, known_.file.path}, tokens_);
-      tokens_.push_back(encoder_->tokenizer.end());
+        encoder_.tokenizer->encode({as_text(document_), true, known_.file.path}, tokens_);
+      tokens_.push_back(encoder_.tokenizer->end());
       writer_.tokens(tokens_);
+    } else if (encoder_.loss_on == recipe::LossOn::kAnswers) {
+      writer_.silent(silent_);
     }
     writer_.end_document();
   }
 
   const KnownFile& known_;
   Side side_;
-  const Encoder* encoder_;  // none: there is no text
+  Encoder encoder_;
   TokenWriter& writer_;
   std::int64_t width_;
   std::size_t next_ = 0;
   Hasher64 hasher_;
   std::vector<std::byte> document_;
   std::vector<std::uint32_t> tokens_;
+  std::vector<TokenRange> silent_;
 };
 
 bool holds(const KnownFile& file, Side side) {
   return std::ranges::any_of(file.documents,
                              [&](const KnownDocument& document) { return document.side == side; });
-}
-
-std::optional<Encoder> encoder_of(const recipe::Data& data, const Tokenizer* tokenizer) {
-  if (tokenizer == nullptr) return std::nullopt;
-  return Encoder{*tokenizer, data.loss_on};
 }
 
 }  // namespace
@@ -137,14 +139,13 @@ void build_index(const recipe::Data& data, const Tokenizer* tokenizer,
     return holds(file, side) && token_bytes(file.file) == 4;
   });
   const std::uint32_t least = tokenizer != nullptr ? tokenizer->num_tokens() : 1;
-  const auto encoder = encoder_of(data, tokenizer);
   TokenWriter writer(index.path, wide || least > kMostNarrow ? 4 : 2);
   writer.begin_source();
   std::size_t source = 0;
   for (const KnownFile& file : files) {
     if (!holds(file, side)) continue;
     for (; source < file.file.source; ++source) writer.begin_source();
-    Encoding sink(file, side, encoder ? &*encoder : nullptr, writer);
+    Encoding sink(file, side, {tokenizer, data.loss_on}, writer);
     read_documents(file.file, data.end_token, sink);
     sink.end_file();
   }

@@ -18,6 +18,9 @@ class Hashing final : public DocumentSink {
     bytes_ += std::ssize(bytes);
     total_ += std::ssize(bytes);
   }
+  void silent(std::span<const TokenRange> ranges) override {
+    hasher_.update(std::as_bytes(ranges));
+  }
   void end(std::int64_t) override {
     documents.push_back({hasher_.digest(), bytes_, side_});
     hasher_ = Hasher64();

@@ -147,13 +147,44 @@ MegatronIndex read_table(const SourceFile& file) {
   return std::move(*table);
 }
 
+std::vector<TokenRange> read_silent(const SourceFile& file, std::int64_t num_tokens) {
+  if (file.silent.empty()) return {};
+  const auto bytes = read_whole(file.silent);
+  std::vector<TokenRange> ranges(bytes.size() / sizeof(TokenRange));
+  if (!ranges.empty()) std::memcpy(ranges.data(), bytes.data(), ranges.size() * sizeof(TokenRange));
+  std::int64_t end = 0;
+  bool good = bytes.size() % sizeof(TokenRange) == 0;
+  for (const TokenRange& range : ranges) {
+    good = good && range.begin >= end && range.end > range.begin && range.end <= num_tokens;
+    end = range.end;
+  }
+  if (!good)
+    throw EngineError(ExitCode::kUnusable,
+                      file.silent + ": it holds no ascending ranges of the tokens of its .bin",
+                      "write it again together with its .bin, or remove it: then all are learned");
+  return ranges;
+}
+
+// The parts of ranges that lie in tokens [begin, end), counted from begin.
+std::vector<TokenRange> within(const std::vector<TokenRange>& ranges, std::int64_t begin,
+                               std::int64_t end) {
+  std::vector<TokenRange> result;
+  for (auto range = std::ranges::upper_bound(ranges, begin, {}, &TokenRange::end);
+       range != ranges.end() && range->begin < end; ++range)
+    result.push_back({std::max(range->begin, begin) - begin, std::min(range->end, end) - begin});
+  return result;
+}
+
 void read_megatron(const SourceFile& file, DocumentSink& sink) {
   const MegatronIndex table = read_table(file);
+  const auto silent = read_silent(file, table.num_tokens());
   std::size_t document = 0;
   std::int64_t at = 0;
   const auto end_documents = [&] {
-    while (document + 1 < table.begin.size() && table.begin[document + 1] == at)
+    while (document + 1 < table.begin.size() && table.begin[document + 1] == at) {
+      sink.silent(within(silent, table.begin[document], at));
       sink.end(static_cast<std::int64_t>(++document));
+    }
   };
   read_tokens(file, 0, table.token_bytes, [&](Bytes piece) {
     while (!piece.empty()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "core/data/index_format.h"
 #include "engine/data/sources.h"
 
 namespace ptrain::data {
@@ -14,11 +15,14 @@ class DocumentSink {
  public:
   virtual ~DocumentSink() = default;
   virtual void piece(std::span<const std::byte> bytes) = 0;  // of tokens: whole ones
-  virtual void end(std::int64_t number) = 0;                 // of the document; counts from 1
+  virtual void silent(std::span<const TokenRange>) {}  // before end: no targets, from its first
+  virtual void end(std::int64_t number) = 0;           // of the document; counts from 1
 };
 
 // The documents of a file as its format has them: the whole text; each line that is not blank (the
-// number is the line's); the tokens up to and with an end token; the documents of a table.
+// number is the line's); the tokens up to and with an end token; the documents of a table. Beside a
+// table PATH.silent may say which tokens are no targets: pairs of u64, begin and end in tokens of
+// the .bin, ascending.
 // EngineError (kUnusable) with place and reason for a file that is not of its format.
 void read_documents(const SourceFile& file, std::int64_t end_token, DocumentSink& sink);
 

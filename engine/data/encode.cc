@@ -30,7 +30,7 @@ class Writer {
   Encoded finish(bool learned) {
     flush();
     learned_ = learned;
-    result_.tokens.push_back(encoder_.tokenizer.end());
+    result_.tokens.push_back(encoder_.tokenizer->end());
     mark(std::ssize(result_.tokens) - 1);
     return std::move(result_);
   }
@@ -39,7 +39,7 @@ class Writer {
   void flush() {
     if (part_.empty()) return;
     const std::int64_t begin = std::ssize(result_.tokens);
-    encoder_.tokenizer.encode({part_, is_first_, place_}, result_.tokens);
+    encoder_.tokenizer->encode({part_, is_first_, place_}, result_.tokens);
     mark(begin);
     is_first_ = false;
     part_.clear();

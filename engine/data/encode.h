@@ -20,7 +20,7 @@ struct Encoded {
 
 // How documents become tokens.
 struct Encoder {
-  const Tokenizer& tokenizer;
+  const Tokenizer* tokenizer = nullptr;  // none: there is no text
   recipe::LossOn loss_on = recipe::LossOn::kAnswers;
 };
 

@@ -54,8 +54,9 @@ std::string request_key(const recipe::Data& data, const Sources& sources) {
   const auto list = [&](const std::vector<SourceFile>& files) {
     text += fmt::format("{} files\n", files.size());
     for (const SourceFile& file : files)
-      text += fmt::format("{} {} {} {} {}\n", file.size, file.modified_ns,
-                          static_cast<int>(file.format), file.source, file.path);
+      text += fmt::format("{} {} {} {} {}{}\n", file.size, file.modified_ns,
+                          static_cast<int>(file.format), file.source, file.path,
+                          file.silent.empty() ? "" : " silent");
   };
   list(sources.train);
   list(sources.validation);

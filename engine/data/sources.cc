@@ -61,14 +61,14 @@ SourceFile describe(const std::string& path) {
 // By the name; a .bin with an .idx beside it is Megatron's.
 recipe::Format format_of(const std::string& path) {
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return recipe::Format::kJsonl;
-  if (path.ends_with(".idx")) return recipe::Format::kMegatron;
+  if (path.ends_with(".idx") || path.ends_with(".silent")) return recipe::Format::kMegatron;
   if (!path.ends_with(".bin")) return recipe::Format::kText;
   std::error_code error;
   const bool has_table = fs::exists(fs::path(path).replace_extension(".idx"), error);
   return has_table ? recipe::Format::kMegatron : recipe::Format::kBin;
 }
 
-// A pair of Megatron's files is known by its .bin, whichever was named; a change of either counts.
+// Megatron's files are known by their .bin, whichever was named; a change of any counts.
 SourceFile describe_as(recipe::Format format, const std::string& path) {
   if (format == recipe::Format::kAuto) format = format_of(path);
   if (format != recipe::Format::kMegatron) {
@@ -76,7 +76,7 @@ SourceFile describe_as(recipe::Format format, const std::string& path) {
     file.format = format;
     return file;
   }
-  if (!path.ends_with(".bin") && !path.ends_with(".idx"))
+  if (!path.ends_with(".bin") && !path.ends_with(".idx") && !path.ends_with(".silent"))
     refuse(fmt::format("{} is neither a .bin nor an .idx of Megatron", path),
            "name one of the two files, or another data format");
   SourceFile file = describe(fs::path(path).replace_extension(".bin").string());
@@ -84,6 +84,11 @@ SourceFile describe_as(recipe::Format format, const std::string& path) {
   file.format = format;
   file.table = table.path;
   file.modified_ns = std::max(file.modified_ns, table.modified_ns);
+  const fs::path silent = fs::path(path).replace_extension(".silent");
+  if (std::error_code error; !fs::exists(silent, error)) return file;
+  const SourceFile marks = describe(silent.string());
+  file.silent = marks.path;
+  file.modified_ns = std::max(file.modified_ns, marks.modified_ns);
   return file;
 }
 

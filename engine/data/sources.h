@@ -16,6 +16,7 @@ struct SourceFile {
   recipe::Format format = recipe::Format::kText;  // never kAuto
   std::size_t source = 0;                         // the entry of data.train or data.validation
   std::string table;                              // megatron: path of the .idx
+  std::string silent;                             // megatron: path of the .silent, or empty
   bool operator==(const SourceFile&) const = default;
 };
 

@@ -71,6 +71,33 @@ def check_ptrain(folder, size, expected):
     assert train["tokens"] == sum(len(ids) for ids in expected)
 
 
+CHAT = ("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", "yo<|im_end|>", "\n")
+
+
+def check_silent(folder, tokenizer, end):
+    """Questions are no targets; as many targets as counted by hand reach a loader."""
+    lines = [{"prompt": "the cat", "completion": " sat"}, {"text": "the mat"},
+             {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}]
+    (folder / "ask.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run(folder, folder / "ask.jsonl", output="ask")
+    assert result.returncode == 0, result.stderr
+    count = lambda text: len(tokenizer.encode(text).ids)
+    prompt, answer, text = count("the cat"), count(" sat") + 1, count("the mat") + 1
+    before, said, after = (count(part) for part in CHAT)
+    chat = prompt + answer + text
+    bounds = (0, prompt, chat, chat + before, chat + before + said, chat + before + said + after)
+    silent = (folder / "ask.silent").read_bytes()
+    assert struct.unpack(f"<{len(silent) // 8}Q", silent) == bounds, bounds
+    tokens = (folder / "ask.bin").read_bytes()
+    assert struct.unpack_from("<H", tokens, 2 * (prompt + answer - 1)) == (end,)
+    (folder / "ask.yaml").write_text((RECIPE % 400).replace("corpus.bin", "ask.bin"))
+    result = subprocess.run([PTRAIN, "data", folder / "ask.yaml"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    (folder / "ask.silent").write_bytes(silent[:-8])
+    result = subprocess.run([PTRAIN, "data", folder / "ask.yaml"], capture_output=True, text=True)
+    assert result.returncode == 15 and "ask.silent" in result.stderr, result.stderr
+
+
 def check_refusals(folder):
     (folder / "bad.jsonl").write_text('{"text": "a"}\n{"txt": 1}\n')
     for result, word in [(run(folder, folder / "bad.jsonl", output="no"), "bad.jsonl:2"),
@@ -96,6 +123,7 @@ def main():
         assert size == tokenizer.get_vocab_size()
         check_files(folder, expected)
         check_ptrain(folder, size, expected)
+        check_silent(folder, tokenizer, end)
         check_refusals(folder)
 
 

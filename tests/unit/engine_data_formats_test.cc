@@ -92,6 +92,12 @@ TEST_F(Formats, ALineOfJsonIsADocument) {
   EXPECT_EQ(learned(*index, 2), std::string(52, '.') + "yo<|im_end|>.$");
 }
 
+TEST_F(Formats, ARecipeMayLearnQuestionsToo) {
+  write("a.jsonl", R"({"prompt": "2+2=", "completion": "4"})");
+  data_.loss_on = recipe::LossOn::kAll;
+  EXPECT_EQ(learned(*index_of("a.jsonl"), 0), "2+2=4$");
+}
+
 // "2+2=4" + EOS in a row of 8: five targets, of which the completion's and EOS count.
 TEST_F(Formats, SilentTokensAreNoTargets) {
   write("a.jsonl", R"({"prompt": "2+2=", "completion": "4"})");
@@ -201,6 +207,31 @@ TEST_F(Formats, ADamagedMegatronTableIsNamed) {
     write("a.idx", bad[i]);
     EXPECT_NE(refusal("a.bin").find(root_.string()), std::string::npos) << i;
   }
+}
+
+// Documents 1 2 3 and 4 5; no targets: 1 2, and 3 4 across both.
+TEST_F(Formats, TokensOfMegatronMayBeSilent) {
+  data_.tokenizer = "none";
+  write("a.bin", raw<std::uint16_t>({1, 2, 3, 4, 5}));
+  write("a.idx", megatron(8, {3, 2}, {0, 6}, {0, 1, 2}));
+  const std::string loud = index_of("a.bin")->content_hash();
+  write("a.silent", raw<std::uint64_t>({0, 2, 2, 4}));
+  for (const char* name : {"a.bin", "a.idx", "a.silent", "a.*"}) {
+    const auto index = index_of(name);
+    EXPECT_EQ(index->silent(0), (std::vector<TokenRange>{{0, 2}, {2, 3}}));
+    EXPECT_EQ(index->silent(1), (std::vector<TokenRange>{{0, 1}}));
+    EXPECT_NE(index->content_hash(), loud);
+  }
+  data_.loss_on = recipe::LossOn::kAll;
+  EXPECT_TRUE(index_of("a.bin")->silent(0).empty());
+  data_.loss_on = recipe::LossOn::kAnswers;
+  for (const std::vector<std::uint64_t>& bad :
+       {std::vector<std::uint64_t>{0}, {2, 2}, {3, 1}, {0, 6}, {2, 3, 0, 1}, {~0ull, 1}}) {
+    write("a.silent", raw(bad));
+    EXPECT_NE(refusal("a.bin").find("a.silent"), std::string::npos);
+  }
+  fs::remove(root_ / "a.silent");
+  EXPECT_EQ(index_of("a.bin")->content_hash(), loud);
 }
 
 TEST_F(Formats, TextNeedsATokenizerAndFormatsAreTakenAtTheirWord) {
