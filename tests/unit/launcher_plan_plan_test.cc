@@ -169,6 +169,25 @@ TEST(Plan, AssumedFiguresAreSaid) {
   EXPECT_NE(planning->notes[0].find("assumed"), std::string::npos);
 }
 
+// A measured processor where bf16 gains little; never one that was not measured.
+TEST(Plan, SlowBFloat16IsSaid) {
+  auto cluster = machine(2);
+  cluster.figures.matmul_float32 = 1e11;
+  cluster.figures.matmul_bfloat16 = 6e10;
+  auto recipe = small_recipe();
+  EXPECT_TRUE(plan_recipe(input_of(recipe, cluster))->notes.empty());
+  recipe.precision = recipe::Precision::kBFloat16;
+  const auto planning = plan_recipe(input_of(recipe, cluster));
+  ASSERT_EQ(planning->notes.size(), 1u);
+  EXPECT_NE(planning->notes[0].find("bf16 at 60 GFLOP/s a core and fp32 at 100: `precision: fp32`"),
+            std::string::npos)
+      << planning->notes[0];
+  cluster.figures.matmul_bfloat16 = 4e11;
+  const auto fast = plan_recipe(input_of(recipe, cluster));
+  EXPECT_TRUE(fast->notes.empty());
+  EXPECT_EQ(fast->plan.peak_flops_per_rank, 4e11);
+}
+
 // Faster matmuls, memory or collectives never make any layout slower.
 RC_GTEST_PROP(PlanProperties, BetterMachinesAreNeverSlower, ()) {
   const auto recipe = small_recipe();
