@@ -226,6 +226,12 @@ TEST_F(Launch, ShowsARunThatEnded) {
   EXPECT_EQ(run_command({"explain", run_.root}), 0);
   EXPECT_TRUE(said("short: dp2 mb2x1") && said("2 ranks, each a replica")) << output_;
   EXPECT_TRUE(said("predicted") && said("tokens/s")) << output_;
+  EXPECT_EQ(run_command({"report", run_.root}), 0);
+  EXPECT_TRUE(said(run_.root + "/report.html")) << output_;
+  const std::string html = read(run_.root + "/report.html");
+  EXPECT_NE(html.find("FAILED (11)"), std::string::npos);
+  EXPECT_NE(html.find("rank_lost"), std::string::npos);
+  EXPECT_EQ(run_command({"report", run_.root, "--to", folder_ + "/none/report.html"}), 3);
 }
 
 TEST_F(Launch, AFinishedRunWhoseLastCheckpointIsDamagedIsNotCalledFinished) {
