@@ -7,6 +7,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/data/encode.h"
 #include "engine/data/index.h"
+#include "engine/data/tokenizer.h"
 
 namespace {
 
@@ -29,8 +30,10 @@ void check(const data::Encoded& encoded) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
+  static const auto bytes = data::open_tokenizer({}, "");
   try {
-    check(data::encode_json_line({reinterpret_cast<const std::byte*>(input), size}, "lines:7"));
+    check(data::encode_json_line({reinterpret_cast<const std::byte*>(input), size}, "lines:7",
+                                 {.tokenizer = bytes.get()}));
   } catch (const EngineError& error) {
     require(error.error().code == ExitCode::kUnusable);
     require(error.error().message.starts_with("lines:7: "));
