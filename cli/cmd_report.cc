@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <filesystem>
+#include <cmath>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -12,6 +12,9 @@
 namespace ptrain::cli {
 
 namespace {
+
+// Lengths of documents may have become known since the run was planned.
+constexpr double kSamePrediction = 0.1;
 
 report::Span span_of(const program::Action& action, const plan::Interval& interval) {
   return {static_cast<int>(action.lane), std::string(program::to_string(action.kind)),
@@ -28,6 +31,11 @@ Result<report::PredictedStep> predicted_actions(const report::Story& story) {
   if (!classes.empty() && classes.front().program_hash != program::class_hash(step.program))
     return fail(ExitCode::kUsage, "another build of ptrain compiled its programs");
   report::PredictedStep out;
+  double end_s = 0;
+  for (const plan::Interval& interval : step.timeline.actions)
+    end_s = std::max(end_s, interval.end_s);
+  if (std::abs(end_s / shape->predicted.step_s - 1) > kSamePrediction)
+    return fail(ExitCode::kUsage, "the figures that the run was planned with are no longer kept");
   out.figures = input.cluster.figures.source;
   for (const program::Action& action : step.program.actions)
     out.spans.push_back(
