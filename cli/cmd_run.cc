@@ -20,7 +20,7 @@ Result<run::Plan> given_plan(const RunArguments& arguments, const recipe::Loaded
     return fail(
         ExitCode::kUsage,
         fmt::format("the plan {} was made for another recipe or other overrides", arguments.plan),
-        "make it again with `ptrain plan`, or leave --plan out");
+        "give the plan.json of a run of this recipe, or leave --plan out");
   plan.build = run::build_id();
   return plan;
 }

@@ -189,6 +189,12 @@ Status read_lists(const json& ranks, const json& shapes, Plan& plan) {
   return {};
 }
 
+// In floating point: the product of numbers from a file may be too large for an integer.
+double batch_tokens(const mesh::Layout& layout, std::int64_t sequence) {
+  return static_cast<double>(sequence) * layout.num_data_ranks() *
+         static_cast<double>(layout.micro_batch) * static_cast<double>(layout.num_micro_batches);
+}
+
 // A plan that somebody edited: its parts must fit each other before ranks are started on it.
 Status check_shapes(const Plan& plan) {
   const auto refuse = [](std::string why) {
@@ -206,6 +212,10 @@ Status check_shapes(const Plan& plan) {
     if (std::cmp_not_equal(shape.layout.num_ranks(), plan.ranks.size()))
       return refuse(fmt::format("the layout of '{}' has {} ranks, but the plan places {}",
                                 shape.name, shape.layout.num_ranks(), plan.ranks.size()));
+    const double tokens = batch_tokens(shape.layout, wanted[i].sequence);
+    if (tokens != static_cast<double>(wanted[i].global_batch_tokens))
+      return refuse(fmt::format("a step of '{}' has {:.0f} tokens, but global_batch_tokens is {}",
+                                shape.name, tokens, wanted[i].global_batch_tokens));
   }
   return {};
 }

@@ -11,7 +11,7 @@ Result<run::Plan> read_plan(const std::string& path) {
   auto plan = read_file(path, kMostBytes).and_then(run::plan_from_text);
   if (plan) return plan;
   plan.error().place.file = path;
-  plan.error().hint = "give a plan.json that `ptrain plan` or a run of this build wrote";
+  plan.error().hint = "give the plan.json of a run of this build";
   return plan;
 }
 

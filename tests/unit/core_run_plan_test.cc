@@ -67,6 +67,12 @@ TEST(Plan, ShapesThatDoNotFitAreRefused) {
   json["shapes"][0]["layout"]["shard"] = 2;
   EXPECT_EQ(refused(json),
             "plan: shapes: the layout of 'short' has 4 ranks, but the plan places 2");
+  json = to_json(example_plan());  // two ranks of one row of 32 tokens
+  json["shapes"][0]["layout"]["micro_batch"] = 3;
+  EXPECT_EQ(refused(json),
+            "plan: shapes: a step of 'short' has 192 tokens, but global_batch_tokens is 64");
+  json = to_json(example_plan());
+  json["shapes"][0]["layout"]["shard"] = 2;
   for (const char* axis : {"dp", "shard", "cp", "tp", "pp"})
     json["shapes"][0]["layout"][axis] = 1 << 20;
   EXPECT_EQ(refused(json),
