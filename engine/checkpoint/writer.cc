@@ -51,7 +51,9 @@ class Publisher {
     fault::point("save.folder.remove");
     fs::remove_all(temporary_);
     fault::point("save.folder.create");
-    fs::create_directories(temporary_);
+    // No more than two levels: a run directory that was removed or moved must not come back.
+    fs::create_directory(fs::path(temporary_).parent_path());
+    fs::create_directory(temporary_);
     fault::point("save.folder.protect");
     fs::permissions(temporary_, fs::perms::owner_all);
   }

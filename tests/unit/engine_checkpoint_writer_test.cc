@@ -47,5 +47,18 @@ TEST(CheckpointWriter, AHundredSavesKeepNothing) {
   fs::remove_all(folder);
 }
 
+// The run directory was removed or moved while the run went on.
+TEST(CheckpointWriter, ALostRunDirectoryDoesNotComeBack) {
+  const std::string run = fresh_folder();
+  const auto world = comm::make_single();
+  const Items items{{}, {{"train.step", 7}}};
+  save(run + "/checkpoints/step-1", items, *world);
+  EXPECT_TRUE(fs::exists(run + "/checkpoints/step-1"));
+  fs::remove_all(run);
+  EXPECT_ANY_THROW(save(run + "/checkpoints/step-2", items, *world));
+  EXPECT_FALSE(fs::exists(run));
+  world->close();
+}
+
 }  // namespace
 }  // namespace ptrain::checkpoint
