@@ -9,6 +9,7 @@
 #include "cli/resume_checkpoint.h"
 #include "cli/start_run.h"
 #include "core/recipe/json.h"
+#include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/resume/differences.h"
@@ -94,6 +95,14 @@ Result<bool> is_finished(const run::Directory& directory, const run::Plan& plan,
   return whole.has_value();
 }
 
+Status check_not_beyond(const run::Plan& plan, std::int64_t step) {
+  const std::int64_t last = recipe::total_steps(plan.recipe);
+  if (step <= last) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("{} steps are done already, but the changed recipe has {}", step, last),
+              "give the shapes more steps, or start a new run with `ptrain run`");
+}
+
 void say_start(const run::Directory& directory, const run::Plan& plan, std::int64_t step) {
   std::string from = step < 0 ? plan.origin.checkpoint : directory.checkpoint(step);
   if (from.empty()) from = "the beginning, since there is no checkpoint yet";
@@ -110,6 +119,7 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   if (steps.empty()) PTRAIN_CHECK(check_not_lost(directory));
   if (!arguments.overrides.empty()) {
     PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
+    PTRAIN_CHECK(check_not_beyond(plan, step));
   }
   PTRAIN_TRY(const bool finished, is_finished(directory, plan, step));
   if (finished) {
