@@ -98,9 +98,13 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   run::Plan plan;
   plan.recipe = loaded.recipe;
   plan.recipe_folder = loaded.folder;
-  // The engine reads a plan; to read data it takes one process and no layout.
+  // The engine reads a plan; to read data it takes one process, a row at a time.
   plan.ranks.push_back({});
-  for (const auto& shape : loaded.recipe.shapes) plan.shapes.emplace_back().name = shape.name;
+  for (const auto& shape : loaded.recipe.shapes) {
+    run::ShapePlan& planned = plan.shapes.emplace_back();
+    planned.name = shape.name;
+    planned.layout.num_micro_batches = static_cast<int>(shape.global_batch_tokens / shape.sequence);
+  }
   PTRAIN_CHECK(write_plan(run::Directory{scratch.path()}.plan(), plan));
   run::Request request;
   request.mode = run::Mode::kData;
