@@ -87,6 +87,9 @@ Result<ExitCode> cmd_status(const InspectArguments& arguments) {
 }
 
 Result<ExitCode> cmd_list(const InspectArguments& arguments) {
+  if (!fs::is_directory(arguments.run))
+    return fail(ExitCode::kUsage, fmt::format("there is no folder {}", arguments.run),
+                "name the folder that holds runs; `ptrain run` makes runs/ where it is called");
   for (const auto& path : runs_in(arguments.run)) {
     const auto status = supervise::open_run(path).and_then(status_of);
     if (!status) {

@@ -101,6 +101,15 @@ Status check_layer_types(const recipe::Model& model) {
   return {};
 }
 
+// Far below any score, and still a number in fp32.
+constexpr double kLeastSoftcap = 1e-3;
+
+Status check_softcap(std::string_view field, double value) {
+  if (value == 0 || value >= kLeastSoftcap) return {};
+  return fail(ExitCode::kUsage, fmt::format("model.{} is {}", field, value),
+              fmt::format("give 0 for none, or {} and more", kLeastSoftcap));
+}
+
 }  // namespace
 
 std::vector<std::string_view> unused_fields(const recipe::Model& model) {
@@ -133,6 +142,8 @@ Result<recipe::Model> complete(recipe::Model model) {
   PTRAIN_CHECK(fill_head_dim(model));
   PTRAIN_CHECK(check_heads(model));
   PTRAIN_CHECK(check_layer_types(model));
+  PTRAIN_CHECK(check_softcap("attn_logit_softcapping", model.attn_logit_softcapping));
+  PTRAIN_CHECK(check_softcap("final_logit_softcapping", model.final_logit_softcapping));
   PTRAIN_CHECK(check_rope_scaling(model.rope_scaling, model.rope_theta));
   return model;
 }

@@ -33,12 +33,15 @@ double pair_of_turns(double turns, const RotarySpec& rotary, std::int64_t head_d
          (2 * std::log(rotary.theta));
 }
 
+double fast(const RopeScaling& scaling) { return scaling.beta_fast > 0 ? scaling.beta_fast : 32; }
+double slow(const RopeScaling& scaling) { return scaling.beta_slow > 0 ? scaling.beta_slow : 1; }
+
 // Pairs before the ramp keep their frequency, pairs after it are divided.
 std::vector<double> yarn(std::vector<double> frequencies, const RotarySpec& rotary,
                          std::int64_t head_dim) {
   const RopeScaling& scaling = rotary.scaling;
-  double low = pair_of_turns(scaling.beta_fast > 0 ? scaling.beta_fast : 32, rotary, head_dim);
-  double high = pair_of_turns(scaling.beta_slow > 0 ? scaling.beta_slow : 1, rotary, head_dim);
+  double low = pair_of_turns(fast(scaling), rotary, head_dim);
+  double high = pair_of_turns(slow(scaling), rotary, head_dim);
   if (scaling.truncate) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0), high = std::min(high, static_cast<double>(head_dim - 1));
   if (low == high) high += 0.001;  // as transformers: no division by zero
@@ -122,6 +125,12 @@ Status check_rope_scaling(const RopeScaling& scaling, double theta) {
     return fail(ExitCode::kUsage,
                 fmt::format("model.rope_scaling: {} has no effect", fmt::join(unused, ", ")),
                 "its rope_type does not read it: leave it out");
+  if (scaling.rope_type != RopeType::kDefault && scaling.factor < 1)
+    return fail(ExitCode::kUsage, fmt::format("model.rope_scaling.factor is {}", scaling.factor),
+                "it stretches the context: give 1 or more");
+  if (scaling.rope_type == RopeType::kYarn && fast(scaling) <= slow(scaling))
+    return fail(ExitCode::kUsage, "model.rope_scaling: beta_fast is not above beta_slow",
+                "32 and 1 are usual");
   if (scaling.rope_type == RopeType::kLlama3 && scaling.high_freq_factor <= scaling.low_freq_factor)
     return fail(ExitCode::kUsage,
                 "model.rope_scaling: high_freq_factor is not above low_freq_factor",

@@ -192,6 +192,16 @@ TEST(Llama, BadSizesNameTheField) {
             "model.hidden_size 20 is not a multiple of model.num_attention_heads 6");
 }
 
+TEST(Gemma, SoftcapsThatLeaveNoScoreAreRefused) {
+  recipe::Model config = free_head();
+  config.family = "gemma2";
+  config.attn_logit_softcapping = 1e-300;
+  EXPECT_EQ(error_of(config), "model.attn_logit_softcapping is 1e-300");
+  config.attn_logit_softcapping = 0;
+  config.final_logit_softcapping = 1e-4;
+  EXPECT_EQ(error_of(config), "model.final_logit_softcapping is 0.0001");
+}
+
 TEST(Llama, UnknownFamilyIsRefused) {
   recipe::Model config = free_head();
   config.family = "lama";

@@ -58,5 +58,16 @@ TEST(Rotary, ParametersMissingOrWithoutEffectAreNamed) {
   EXPECT_EQ(error_of(scaling), "model.rope_scaling needs mscale_all_dim");
 }
 
+TEST(Rotary, ContextsAreNotShrunkNorRampsTurnedRound) {
+  recipe::RopeScaling scaling{.rope_type = recipe::RopeType::kLinear, .factor = 0.5};
+  EXPECT_EQ(error_of(scaling), "model.rope_scaling.factor is 0.5");
+  scaling.factor = 1;
+  EXPECT_EQ(error_of(scaling), "");
+  scaling.rope_type = recipe::RopeType::kYarn;
+  scaling.original_max_position_embeddings = 64;
+  scaling.beta_fast = 1;
+  EXPECT_EQ(error_of(scaling), "model.rope_scaling: beta_fast is not above beta_slow");
+}
+
 }  // namespace
 }  // namespace ptrain::model
