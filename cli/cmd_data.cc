@@ -103,7 +103,7 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   for (const auto& shape : loaded.recipe.shapes) {
     run::ShapePlan& planned = plan.shapes.emplace_back();
     planned.name = shape.name;
-    planned.layout.num_micro_batches = static_cast<int>(shape.global_batch_tokens / shape.sequence);
+    planned.layout.num_micro_batches = shape.global_batch_tokens / shape.sequence;
   }
   PTRAIN_CHECK(write_plan(run::Directory{scratch.path()}.plan(), plan));
   run::Request request;
