@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/divide.h"
+
 namespace ptrain::dcp {
 
 namespace {
@@ -21,7 +23,7 @@ class Cutter {
       return;
     }
     const std::int64_t inner = inner_[d];
-    const std::int64_t first = (begin + inner - 1) / inner;  // whole rows [first, last)
+    const std::int64_t first = divide_up(begin, inner);  // whole rows [first, last)
     const std::int64_t last = end / inner;
     if (first > last) return part(d, last, begin, end);  // inside one row
     part(d, first - 1, begin, first * inner);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/base/divide.h"
 #include "core/mesh/unit.h"
 
 namespace ptrain::mesh {
@@ -13,8 +14,6 @@ namespace {
 
 // Sizes that are tried before the order given is good enough.
 constexpr int kMostTries = 200;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Units that are alike, so that a choice looks at each kind once.
 struct Kind {
@@ -115,7 +114,7 @@ std::int64_t least_size(std::span<const Unit> units, int num_ranks) {
     // A size between this and the next multiple serves where fewer units span more than two.
     const std::int64_t multiple = needed_multiple(units, size);
     if (size % multiple == 0) return size;
-    std::int64_t next = divide_up(size, multiple) * multiple;
+    std::int64_t next = round_up(size, multiple);
     for (const Unit& unit : units)
       if (unit.elements > 2 * size) next = std::min(next, divide_up(unit.elements, 2));
     size = next;

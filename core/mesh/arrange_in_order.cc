@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/divide.h"
 #include "core/mesh/unit.h"
 
 namespace ptrain::mesh {
@@ -10,8 +11,6 @@ struct Attempt {
   std::vector<std::int64_t> starts;
   std::int64_t growth = 0;
 };
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t next_boundary(std::int64_t position, std::int64_t size) {
   return (position / size + 1) * size;

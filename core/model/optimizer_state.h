@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/divide.h"
 #include "core/model/architecture.h"
 
 namespace ptrain::model {
@@ -15,7 +16,7 @@ struct StateTensor {
   DType dtype = DType::kFloat32;
   std::int64_t block = 1;
   // Of elements that begin on a block.
-  std::int64_t num_values(std::int64_t elements) const { return (elements + block - 1) / block; }
+  std::int64_t num_values(std::int64_t elements) const { return divide_up(elements, block); }
   // As a whole: the parameter's own, or one dim of blocks.
   std::vector<std::int64_t> shape(const ParameterSpec& parameter) const;
   bool operator==(const StateTensor&) const = default;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/base/divide.h"
 #include "core/program/compile.h"
 
 namespace ptrain::program {
@@ -62,7 +63,7 @@ std::int64_t first_gap(std::vector<Place> others, std::int64_t size) {
 }
 
 std::int64_t aligned_size(const mesh::BufferPlan& buffer) {
-  return (buffer.total() + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(buffer.total(), kAlignment);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/base/divide.h"
 #include "engine/base/engine_error.h"
 
 namespace ptrain {
@@ -15,7 +16,7 @@ constexpr std::int64_t kAlignment = 64;
 std::int64_t capacity_for(std::int64_t bytes) {
   std::int64_t step = kAlignment;
   while (step * 16 < bytes) step *= 2;
-  return (std::max<std::int64_t>(bytes, 1) + step - 1) / step * step;
+  return round_up(std::max<std::int64_t>(bytes, 1), step);
 }
 
 auto index_of(program::MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/base/divide.h"
 #include "engine/base/engine_error.h"
 
 namespace ptrain::checkpoint {
@@ -61,7 +62,7 @@ std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicato
   gather_words(sizes, std::vector<std::int64_t>(ranks, 1), world);
 
   std::vector<std::int64_t> counts;
-  for (const std::int64_t size : sizes) counts.push_back((size + kWord - 1) / kWord);
+  for (const std::int64_t size : sizes) counts.push_back(divide_up(size, kWord));
   std::vector<std::int64_t> words(
       static_cast<std::size_t>(std::reduce(counts.begin(), counts.end())), 0);
   auto* bytes = reinterpret_cast<char*>(words.data());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/divide.h"
 #include "core/program/gradient_places.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -28,9 +29,7 @@ enum Slot : int {
 };
 
 constexpr std::int64_t kAlignment = 64;
-std::int64_t align(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::int64_t align(std::int64_t bytes) { return round_up(bytes, kAlignment); }
 
 class WindowSharing final : public Sharing {
  public:

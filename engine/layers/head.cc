@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/divide.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/kernels/cross_entropy.h"
@@ -105,7 +106,7 @@ class Head final : public Layer {
   template <class F>
   void each_chunk(const Context& context, const Tensor& normed, const F& f) const {
     const std::int64_t vocabulary = context.parameters[matrix_].rows;
-    const std::int64_t stride = (vocabulary + kLogitsPadding - 1) / kLogitsPadding * kLogitsPadding;
+    const std::int64_t stride = round_up(vocabulary, kLogitsPadding);
     std::vector<Buffer> buffers;
     const Tensor room = take_scratch(context.arena, wide_of(compute_),
                                      std::min(kChunkRows, normed.rows), stride, buffers);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/divide.h"
 #include "core/model/architecture.h"
 #include "engine/base/engine_error.h"
 #include "engine/optim/dynamic_map.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr std::int64_t kRun = model::kRunElements;
 constexpr float kLeastMagnitude = 1e-12F;  // keeps the division of a run of zeros a number
 
-std::int64_t num_runs(std::int64_t size) { return (size + kRun - 1) / kRun; }
+std::int64_t num_runs(std::int64_t size) { return divide_up(size, kRun); }
 
 template <class T>
 void widen(const DynamicMap& map, const std::uint8_t* codes, float absmax, T* values,

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "core/base/divide.h"
 #include "engine/base/fault.h"
 #include "engine/data/loader.h"
 
@@ -54,7 +55,7 @@ ValidationResult validate(ShapeRun& shape, const std::shared_ptr<const data::Ind
   const std::int64_t sequence = shape.shape().sequence;
   data::Loader loader(index, {recipe.seed, sequence, recipe.data.packing, false});
   const auto& layout = shape.layout();
-  const std::int64_t num_rows = (recipe.validation.tokens + sequence - 1) / sequence;
+  const std::int64_t num_rows = divide_up(recipe.validation.tokens, sequence);
   const std::int64_t rows_a_round = layout.micro_batch * layout.num_data_ranks();
   layers::LossSums total;
   for (std::int64_t first = 0; first < num_rows && !loader.at_end(); first += rows_a_round) {

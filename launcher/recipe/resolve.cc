@@ -1,14 +1,9 @@
 #include "launcher/recipe/resolve.h"
 
+#include "core/base/divide.h"
 #include "core/model/family.h"
 
 namespace ptrain::recipe {
-namespace {
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
-}  // namespace
-
 std::int64_t steps_of(const Shape& shape) {
   if (shape.steps > 0 || shape.global_batch_tokens == 0) return shape.steps;
   return divide_up(shape.tokens, shape.global_batch_tokens);
@@ -16,7 +11,7 @@ std::int64_t steps_of(const Shape& shape) {
 
 std::int64_t padded_vocabulary(std::int64_t num_tokens) {
   constexpr std::int64_t kMultiple = 64;
-  return divide_up(num_tokens, kMultiple) * kMultiple;
+  return round_up(num_tokens, kMultiple);
 }
 
 Recipe resolve(Recipe recipe) {

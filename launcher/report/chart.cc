@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/divide.h"
 #include "launcher/report/html.h"
 
 namespace ptrain::report {
@@ -61,7 +62,7 @@ std::vector<double> ticks_of(const Range& range) {
 std::vector<Point> thinned(const std::vector<Point>& points) {
   if (points.size() <= kMostPoints) return points;
   std::vector<Point> kept;
-  const std::size_t run = (2 * points.size() + kMostPoints - 1) / kMostPoints;
+  const std::size_t run = divide_up(2 * points.size(), kMostPoints);
   for (std::size_t begin = 0; begin < points.size(); begin += run) {
     const std::size_t end = std::min(points.size(), begin + run);
     std::size_t low = begin, high = begin;
