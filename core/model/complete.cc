@@ -62,10 +62,6 @@ Status fill_head_dim(recipe::Model& model) {
   return {};
 }
 
-bool uses(const Family& family, std::string_view field) {
-  return std::find(family.fields.begin(), family.fields.end(), field) != family.fields.end();
-}
-
 // Sizes that follow from others are no choice of the family: a complete model stays complete.
 bool follows_from_others(const recipe::Model& model, std::string_view field) {
   if (field == "num_key_value_heads") return model.num_key_value_heads == model.num_attention_heads;
@@ -117,7 +113,7 @@ std::vector<std::string_view> unused_fields(const recipe::Model& model) {
   const auto family = find_family(model.family);
   if (!family) return unused;
   for (const OptionalField& field : optional_fields())
-    if (field.is_set(model) && !uses(**family, field.name) &&
+    if (field.is_set(model) && !(*family)->uses(field.name) &&
         !follows_from_others(model, field.name))
       unused.push_back(field.name);
   return unused;

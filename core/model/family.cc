@@ -10,6 +10,16 @@
 
 namespace ptrain::model {
 
+std::string HfDialect::name_of(std::string_view field) const {
+  for (const auto& [ours, theirs] : names)
+    if (ours == field) return theirs;
+  return std::string(field);
+}
+
+bool Family::uses(std::string_view field) const {
+  return std::ranges::find(fields, field) != fields.end();
+}
+
 std::span<const Family> all_families() {
   static const std::vector<Family> all = {
       families::llama(), families::mistral(), families::qwen2(), families::qwen3(),

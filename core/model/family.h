@@ -20,6 +20,9 @@ struct HfDialect {
   // Fields that, where they are given, must be so: true or false.
   std::vector<std::pair<std::string, bool>> fixed = {};
   bool has_window_switch = false;  // use_sliding_window: false drops the window
+
+  // What the file calls our field.
+  std::string name_of(std::string_view field) const;
 };
 
 // One family of models: a file in families/.
@@ -29,6 +32,8 @@ struct Family {
   void (*complete)(recipe::Model& model) = nullptr;  // its values for what is left open
   Decoder (*decoder)(const recipe::Model& model) = nullptr;  // of a complete model
   HfDialect hf;
+
+  bool uses(std::string_view field) const;  // of optional_fields()
 };
 
 std::span<const Family> all_families();

@@ -83,14 +83,8 @@ class Importer {
 
  private:
   recipe::Model& model() { return result_.model; }
-  bool uses(std::string_view field) const {
-    return std::find(family_.fields.begin(), family_.fields.end(), field) != family_.fields.end();
-  }
-  std::string name_of(std::string_view field) const {
-    for (const auto& [ours, theirs] : family_.hf.names)
-      if (ours == field) return theirs;
-    return std::string(field);
-  }
+  bool uses(std::string_view field) const { return family_.uses(field); }
+  std::string name_of(std::string_view field) const { return family_.hf.name_of(field); }
   template <class T>
   void read(std::string_view field, T& value) {
     reader_.read(name_of(field), value);
@@ -179,7 +173,7 @@ class Importer {
     return fmt::format("{}", fmt::join(words.begin(), words.begin() + std::ptrdiff_t(period), ","));
   }
 
-  // gemma3 before layer_types: every so manieth layer has no window.
+  // gemma3 before layer_types: the last of every so many layers has no window.
   void pattern() {
     std::int64_t period = 0;
     reader_.read("sliding_window_pattern", period);

@@ -34,10 +34,7 @@ class Exporter {
  private:
   template <class T>
   void set(std::string_view field, const T& value) {
-    std::string name(field);
-    for (const auto& [ours, theirs] : family_.hf.names)
-      if (ours == field) name = theirs;
-    out_[name] = value;
+    out_[family_.hf.name_of(field)] = value;
   }
   // Hugging Face says null where we say 0.
   template <class T>

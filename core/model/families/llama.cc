@@ -4,12 +4,6 @@
 namespace ptrain::model::families {
 namespace {
 
-void complete(recipe::Model& model) {
-  set_default(model.hidden_act, recipe::Activation::kSilu);
-  set_default(model.rms_norm_eps, 1e-5);
-  set_default(model.rope_theta, 1e4);
-}
-
 Decoder decoder(const recipe::Model& model) {
   Decoder decoder = rotary_decoder(model);
   decoder.attention_bias = decoder.output_bias = model.attention_bias;
@@ -27,7 +21,7 @@ Family llama() {
   return {.name = "llama",
           .fields = {"head_dim", "hidden_act", "attention_bias", "mlp_bias", "rms_norm_eps",
                      "rope_theta", "rope_scaling", "num_key_value_heads"},
-          .complete = complete,
+          .complete = [](recipe::Model& model) { complete_rotary(model, 1e-5, 1e4); },
           .decoder = decoder,
           .hf = std::move(hf)};
 }

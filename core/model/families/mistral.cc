@@ -2,15 +2,6 @@
 #include "core/model/families/families.h"
 
 namespace ptrain::model::families {
-namespace {
-
-void complete(recipe::Model& model) {
-  set_default(model.hidden_act, recipe::Activation::kSilu);
-  set_default(model.rms_norm_eps, 1e-5);
-  set_default(model.rope_theta, 1e4);
-}
-
-}  // namespace
 
 // Llama without biases; every layer has the window, where there is one (4096 in v0.1, none later).
 Family mistral() {
@@ -21,7 +12,7 @@ Family mistral() {
   return {.name = "mistral",
           .fields = {"head_dim", "hidden_act", "rms_norm_eps", "rope_theta", "rope_scaling",
                      "num_key_value_heads", "sliding_window"},
-          .complete = complete,
+          .complete = [](recipe::Model& model) { complete_rotary(model, 1e-5, 1e4); },
           .decoder = rotary_decoder,
           .hf = std::move(hf)};
 }

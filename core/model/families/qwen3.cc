@@ -5,9 +5,7 @@ namespace ptrain::model::families {
 namespace {
 
 void complete(recipe::Model& model) {
-  set_default(model.hidden_act, recipe::Activation::kSilu);
-  set_default(model.rms_norm_eps, 1e-6);
-  set_default(model.rope_theta, 1e6);
+  complete_rotary(model, 1e-6, 1e6);
   set_default<std::int64_t>(model.head_dim, 128);
 }
 
@@ -22,13 +20,8 @@ Decoder decoder(const recipe::Model& model) {
 
 // Qwen3: a norm on every head of queries and keys; windows as in Qwen2.
 Family qwen3() {
-  HfDialect hf{.model_type = "qwen3", .architecture = "Qwen3ForCausalLM"};
-  hf.defaults.rms_norm_eps = 1e-6;
-  hf.defaults.num_key_value_heads = 32;
+  HfDialect hf = qwen_dialect("qwen3", "Qwen3ForCausalLM");
   hf.defaults.head_dim = 128;
-  hf.defaults.sliding_window = 4096;
-  hf.defaults.max_window_layers = 28;
-  hf.has_window_switch = true;
   return {.name = "qwen3",
           .fields = {"head_dim", "hidden_act", "attention_bias", "rms_norm_eps", "rope_theta",
                      "rope_scaling", "num_key_value_heads", "sliding_window", "max_window_layers",
