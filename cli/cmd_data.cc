@@ -13,7 +13,6 @@
 #include "core/packing/random.h"
 #include "core/packing/survey.h"
 #include "core/recipe/source_weights.h"
-#include "core/run/build_id.h"
 #include "core/run/directory.h"
 #include "core/run/json_fields.h"
 #include "core/run/request.h"
@@ -110,9 +109,8 @@ Result<nlohmann::json> prepare(const recipe::LoadedRecipe& loaded, ExitCode& cod
   request.mode = run::Mode::kData;
   request.run_directory = scratch.path();
   request.output = scratch.path() + "/index.json";
-  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
-  const std::string build(run::build_id());
-  code = static_cast<ExitCode>(engine_main(build.c_str(), run::to_json_text(request).c_str()));
+  PTRAIN_TRY(const int status, run_engine(request));
+  code = static_cast<ExitCode>(status);
   if (code != ExitCode::kDone) return nlohmann::json();  // the engine has said why
   PTRAIN_TRY(const std::string text, read_file(request.output, kMostBytes));
   return run::parse_json(text, request.output);

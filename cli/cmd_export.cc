@@ -5,7 +5,6 @@
 #include "cli/commands.h"
 #include "cli/engine_module.h"
 #include "cli/output.h"
-#include "core/run/build_id.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/supervise/run_folder.h"
@@ -38,10 +37,8 @@ Result<ExitCode> cmd_export(const ExportArguments& arguments) {
   if (std::filesystem::exists(std::filesystem::symlink_status(request.output, ignored)))
     return fail(ExitCode::kUsage, fmt::format("{} is there already", request.output),
                 "give the name of a new folder");
-  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
-  const std::string build(run::build_id());
-  const auto code =
-      static_cast<ExitCode>(engine_main(build.c_str(), run::to_json_text(request).c_str()));
+  PTRAIN_TRY(const int status, run_engine(request));
+  const auto code = static_cast<ExitCode>(status);
   if (code == ExitCode::kDone) print_line(request.output);  // else the engine has said why
   return code;
 }

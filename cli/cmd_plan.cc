@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/planning.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
@@ -12,8 +13,6 @@
 namespace ptrain::cli {
 
 namespace {
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // The chosen programs of one rank, one after another; each starts with its header line.
 Result<std::string> programs_text(const run::Plan& plan, int rank) {

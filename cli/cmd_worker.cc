@@ -11,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/engine_module.h"
 #include "cli/rank.h"
-#include "core/run/build_id.h"
 #include "core/run/directory.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
@@ -50,9 +49,7 @@ Result<ExitCode> cmd_worker(const WorkerArguments& arguments) {
   if (!request.run_directory.empty())  // a probe has none
     PTRAIN_CHECK(
         redirect_to(run::Directory{request.run_directory}.rank_log(request.attempt, rank)));
-  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
-  const std::string build(run::build_id());
-  const int code = engine_main(build.c_str(), run::to_json_text(request).c_str());
+  PTRAIN_TRY(const int code, run_engine(request));
   std::fflush(nullptr);
   ::_exit(code);  // taking libtorch apart costs 0.2 s (measured) and nobody needs it
 }

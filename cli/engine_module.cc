@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "cli/torch_version.h"
+#include "core/run/build_id.h"
+#include "engine/entry.h"
 #include "launcher/base/file.h"
 
 namespace ptrain::cli {
@@ -33,6 +35,8 @@ Result<std::string> find_engine() {
               "build it (scripts/setup), or use a ptrain that was built with PTRAIN_ENGINE=ON");
 }
 
+namespace {
+
 Result<ptrain_engine_main_t> open_engine() {
   PTRAIN_TRY(const std::string path, find_engine());
   void* module = ::dlopen(path.c_str(), RTLD_LOCAL | RTLD_NOW);
@@ -45,6 +49,14 @@ Result<ptrain_engine_main_t> open_engine() {
     return fail(ExitCode::kEnvironment, fmt::format("{} is not an engine of ptrain", path),
                 "build ptrain and its engine again, together");
   return reinterpret_cast<ptrain_engine_main_t>(entry);
+}
+
+}  // namespace
+
+Result<int> run_engine(const run::Request& request) {
+  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
+  const std::string build(run::build_id());
+  return engine_main(build.c_str(), run::to_json_text(request).c_str());
 }
 
 }  // namespace ptrain::cli

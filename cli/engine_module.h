@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/base/result.h"
-#include "engine/entry.h"
+#include "core/run/request.h"
 
 namespace ptrain::cli {
 
@@ -13,7 +13,8 @@ Result<std::string> own_path();
 // The engine module beside the binary; an error (kEnvironment) with a remedy where there is none.
 Result<std::string> find_engine();
 
-// Opens it and returns its entry. It stays open: what torch started cannot be unloaded.
-Result<ptrain_engine_main_t> open_engine();
+// Opens it, has it do what is asked, in this process, and returns its exit code; it has said what
+// went wrong. It stays open: what torch started cannot be unloaded.
+Result<int> run_engine(const run::Request& request);
 
 }  // namespace ptrain::cli
