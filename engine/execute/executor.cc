@@ -48,10 +48,6 @@ Executor::Executor(const model::Architecture& architecture, const mesh::Layout& 
 
 void Executor::close() { sharing_->close(); }
 
-void Executor::publish_masters() {
-  for (auto& group : groups_) group.publish_masters();
-}
-
 StepResult Executor::train(const program::Program& program,
                            std::span<const data::MicroBatch> micro_batches,
                            const StepSettings& settings) {

@@ -45,8 +45,6 @@ class Executor {
                              std::int64_t position);
 
   std::span<state::GroupBuffer> groups() { return groups_; }
-  // After masters were written through groups().
-  void publish_masters();
   void observe(ActionObserver observer) { observer_ = std::move(observer); }
 
  private:

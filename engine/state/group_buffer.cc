@@ -6,6 +6,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/kernels/convert.h"
+#include "engine/kernels/rows.h"
 
 namespace ptrain::state {
 namespace {
@@ -19,15 +20,6 @@ Buffer zeroed(Arena& arena, MemoryClass memory_class, std::int64_t bytes) {
 }
 
 std::byte* start(const Buffer& buffer) { return static_cast<std::byte*>(buffer.data()); }
-
-void add_into(void* sum, const void* values, DType dtype, std::int64_t count) {
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto* sums = static_cast<T*>(sum);
-    const auto* addends = static_cast<const T*>(values);
-    for (std::int64_t i = 0; i < count; ++i) sums[i] += addends[i];
-  });
-}
 
 }  // namespace
 
@@ -69,6 +61,10 @@ void GroupBuffer::publish_masters() {
   if (!copies_masters()) return;
   if (place_.shared_parameters != nullptr) return copy_masters(place_.shared_parameters);
   if (!is_sharded()) copy_masters(start(computed_));
+}
+
+void publish_masters(std::span<GroupBuffer> groups) {
+  for (GroupBuffer& group : groups) group.publish_masters();
 }
 
 std::byte* GroupBuffer::open_whole() {
@@ -122,11 +118,11 @@ void GroupBuffer::take_reduced() {
   fault::point("train.reduce.take");
   if (!place_.shard_gradients) return;
   const Tensor reduced = reduced_shard();
+  const Tensor shard = contiguous(shard_gradients_.data(), dtype_, 1, reduced.cols);
   if (shard_written_)
-    add_into(start(shard_gradients_), reduced.data, dtype_, reduced.cols);
+    kernels::add(reduced, shard);
   else
-    std::memcpy(shard_gradients_.data(), reduced.data,
-                static_cast<std::size_t>(bytes(reduced.cols)));
+    kernels::convert(reduced, shard);
   shard_written_ = true;
   whole_gradients_ = Buffer();
 }
@@ -134,7 +130,7 @@ void GroupBuffer::take_reduced() {
 void GroupBuffer::add_earlier() {
   if (!shard_written_) return;
   const Tensor reduced = reduced_shard();
-  add_into(reduced.data, shard_gradients_.data(), dtype_, reduced.cols);
+  kernels::add(contiguous(shard_gradients_.data(), dtype_, 1, reduced.cols), reduced);
   shard_written_ = false;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/mesh/buffer_plan.h"
@@ -105,5 +106,8 @@ class GroupBuffer {
   bool is_open_ = false;
   bool shard_written_ = false;
 };
+
+// Of all groups of a rank.
+void publish_masters(std::span<GroupBuffer> groups);
 
 }  // namespace ptrain::state

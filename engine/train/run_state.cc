@@ -50,10 +50,6 @@ Items tensors_of(const RankState& state, KeysOf keys_of) {
   return items;
 }
 
-void publish_masters(const RankState& state) {
-  for (auto& group : state.groups) group.publish_masters();
-}
-
 // The step of the moments, a float32 scalar beside each parameter as torch.optim keeps it, from
 // the rank that has the parameter's first element.
 void add_optimizer_steps(const RankState& state, float& step, Items& items) {
@@ -162,7 +158,7 @@ void load_state(const RankState& state, const Start& start) {
     std::erase_if(items.tensors,
                   [](const TensorItem& item) { return item.key.ends_with(".exp_avg_sq"); });
   start.source->load(items);
-  publish_masters(state);
+  state::publish_masters(state.groups);
 }
 
 void load_weights(const RankState& state) {
@@ -171,7 +167,7 @@ void load_weights(const RankState& state) {
   });
   checkpoint::load_safetensors(state.plan.recipe.model.hf, state.architecture, items.tensors,
                                state.world);
-  publish_masters(state);
+  state::publish_masters(state.groups);
 }
 
 }  // namespace ptrain::train

@@ -81,7 +81,7 @@ void ShapeRun::initialise(std::uint64_t seed) {
     for (const auto& run : group.runs())
       state::initial_values(architecture_.parameters[static_cast<std::size_t>(run.parameter)],
                             architecture_, seed, run.begin, run.end, group.master(run));
-  executor_->publish_masters();
+  state::publish_masters(executor_->groups());
 }
 
 void ShapeRun::close() {

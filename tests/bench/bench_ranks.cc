@@ -37,7 +37,7 @@ void initialise(execute::Executor& executor, const model::Architecture& architec
     for (const auto& run : group.runs())
       state::initial_values(architecture.parameters[static_cast<std::size_t>(run.parameter)],
                             architecture, 1, run.begin, run.end, group.master(run));
-  executor.publish_masters();
+  state::publish_masters(executor.groups());
 }
 
 void report(comm::Communicator& world, const bench::Shape& shape,

@@ -43,7 +43,7 @@ class RankRun {
       for (const auto& run : group.runs())
         state::initial_values(parameter_of(run), architecture_, experiment.seed, run.begin, run.end,
                               group.master(run));
-    executor_->publish_masters();
+    state::publish_masters(executor_->groups());
   }
 
   execute::StepResult step(int index) {
