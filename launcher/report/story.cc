@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/report/lines.h"
@@ -75,11 +76,9 @@ Result<Story> read_story(const run::Directory& directory) {
 }
 
 const run::ShapePlan* shape_of(const Story& story, std::int64_t step) {
-  std::int64_t last = 0;
-  const auto& shapes = story.plan.recipe.shapes;
-  for (std::size_t s = 0; s < shapes.size() && s < story.plan.shapes.size(); ++s)
-    if (step <= (last += shapes[s].steps)) return &story.plan.shapes[s];
-  return nullptr;
+  const recipe::ShapeSpan span = recipe::shape_after(story.plan.recipe, step - 1);
+  const bool is_planned = step <= span.last_step && span.index < story.plan.shapes.size();
+  return is_planned ? &story.plan.shapes[span.index] : nullptr;
 }
 
 }  // namespace ptrain::report
