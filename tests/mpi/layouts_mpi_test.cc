@@ -10,19 +10,14 @@
 
 #include "engine/comm/bootstrap_pmix.h"
 #include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
 
 Experiment experiment_of(const mesh::Layout& layout) {
   Experiment experiment;
-  experiment.model.hidden_size = 16;
-  experiment.model.intermediate_size = 44;
-  experiment.model.num_hidden_layers = 2;
-  experiment.model.num_attention_heads = 4;
-  experiment.model.num_key_value_heads = 2;
-  experiment.model.head_dim = 4;
-  experiment.model.vocab_size = 61;
+  experiment.model = support::small_sizes();
   experiment.dtype = DType::kFloat32;
   experiment.layout = layout;
   experiment.layout.num_micro_batches = 3;

@@ -13,14 +13,7 @@ namespace {
 using recipe::Recompute;
 
 recipe::Model tiny(bool tied) {
-  recipe::Model model;
-  model.hidden_size = 16;
-  model.intermediate_size = 44;
-  model.num_hidden_layers = 2;
-  model.num_attention_heads = 4;
-  model.num_key_value_heads = 2;
-  model.head_dim = 4;
-  model.vocab_size = 61;
+  recipe::Model model = support::small_sizes();
   model.tie_word_embeddings = tied;
   return model;
 }

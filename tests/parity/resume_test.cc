@@ -37,6 +37,12 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// Of two checkpoints.
+void expect_same_files(const std::string& folder, const std::string& truth) {
+  for (const char* file : {"/__0_0.distcp", "/.metadata"})
+    EXPECT_TRUE(bytes_of(folder + file) == bytes_of(truth + file)) << folder << file;
+}
+
 TEST(Run, TwoShapesFollowEachOther) {
   const RunFolders folders;
   const auto run = folders.train("run", folders.plan(layout(1, 2, 3), layout(2, 1, 1)), "");
@@ -68,10 +74,7 @@ TEST(Resume, OnTheSameLayoutIsBitExact) {
       const std::string resumed = name + "-from-" + std::to_string(step);
       const auto rest = folders.train(resumed, plan, folders.checkpoint(name, step));
       expect_same_losses(rest, whole, static_cast<std::size_t>(step), 0);
-      for (const char* file : {"/__0_0.distcp", "/.metadata"})
-        EXPECT_TRUE(bytes_of(folders.checkpoint(resumed, 8) + file) ==
-                    bytes_of(folders.checkpoint(name, 8) + file))
-            << resumed << file;
+      expect_same_files(folders.checkpoint(resumed, 8), folders.checkpoint(name, 8));
     }
   }
 }
@@ -88,10 +91,7 @@ TEST(Resume, OfOtherOptimizersIsBitExact) {
     const auto whole = folders.train(name, plan, "");
     const auto rest = folders.train(name + "-rest", plan, folders.checkpoint(name, 2));
     expect_same_losses(rest, whole, 2, 0);
-    for (const char* file : {"/__0_0.distcp", "/.metadata"})
-      EXPECT_TRUE(bytes_of(folders.checkpoint(name + "-rest", 8) + file) ==
-                  bytes_of(folders.checkpoint(name, 8) + file))
-          << name << file;
+    expect_same_files(folders.checkpoint(name + "-rest", 8), folders.checkpoint(name, 8));
   }
 }
 
@@ -107,10 +107,7 @@ TEST(Resume, InBFloat16IsBitExact) {
       const std::string resumed = name + "-from-" + std::to_string(step);
       const auto rest = folders.train(resumed, plan, folders.checkpoint(name, step));
       expect_same_losses(rest, whole, static_cast<std::size_t>(step), 0);
-      for (const char* file : {"/__0_0.distcp", "/.metadata"})
-        EXPECT_TRUE(bytes_of(folders.checkpoint(resumed, 8) + file) ==
-                    bytes_of(folders.checkpoint(name, 8) + file))
-            << resumed << file;
+      expect_same_files(folders.checkpoint(resumed, 8), folders.checkpoint(name, 8));
     }
   }
 }

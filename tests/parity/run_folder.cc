@@ -10,6 +10,7 @@
 #include "core/run/directory.h"
 #include "engine/train/trainer.h"
 #include "tests/support/ranks.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -42,13 +43,7 @@ recipe::Recipe recipe_of(const std::string& root) {
   recipe::Recipe recipe;
   recipe.name = "resume";
   recipe.seed = 5;
-  recipe.model.hidden_size = 16;
-  recipe.model.intermediate_size = 44;
-  recipe.model.num_hidden_layers = 2;
-  recipe.model.num_attention_heads = 4;
-  recipe.model.num_key_value_heads = 2;
-  recipe.model.head_dim = 4;
-  recipe.model.vocab_size = 320;
+  recipe.model = support::small_sizes(320);
   recipe.data.train = {{root + "/text/*.txt"}};
   recipe.data.packing.window = 8;
   recipe.data.cache = root + "/cache";

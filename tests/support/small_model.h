@@ -1,23 +1,32 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/recipe/model.h"
 
 namespace ptrain::support {
 
-// A model of a family with everything switched on that the family has: windows shorter than a
-// document, biases, softcaps, scaled positions.
-inline recipe::Model small_model(const std::string& family) {
+// Two layers of 16, four heads on two: a step takes a millisecond.
+inline recipe::Model small_sizes(std::int64_t vocab_size = 61) {
   recipe::Model model;
-  model.family = family;
   model.hidden_size = 16;
   model.intermediate_size = 44;
   model.num_hidden_layers = 2;
   model.num_attention_heads = 4;
-  model.num_key_value_heads = family == "gpt2" ? 0 : 2;
-  if (family != "gpt2") model.head_dim = family == "gemma3" ? 6 : 4;
-  model.vocab_size = 61;
+  model.num_key_value_heads = 2;
+  model.head_dim = 4;
+  model.vocab_size = vocab_size;
+  return model;
+}
+
+// A model of a family with everything switched on that the family has: windows shorter than a
+// document, biases, softcaps, scaled positions.
+inline recipe::Model small_model(const std::string& family) {
+  recipe::Model model = small_sizes();
+  model.family = family;
+  if (family == "gpt2") model.num_key_value_heads = model.head_dim = 0;
+  if (family == "gemma3") model.head_dim = 6;
   if (family == "llama") model.mlp_bias = true;
   if (family == "gpt2") model.max_position_embeddings = 40;
   if (family == "llama" || family == "qwen3") model.attention_bias = true;

@@ -8,10 +8,10 @@
 #include <map>
 #include <mutex>
 
-#include "core/mesh/buffer_plan.h"
 #include "core/model/optimizer.h"
 #include "engine/train/run_state.h"
 #include "tests/support/ranks.h"
+#include "tests/support/sharded_groups.h"
 
 namespace ptrain::train {
 namespace {
@@ -62,10 +62,7 @@ Whole with_ranks(OptimizerKind kind, int ranks, Use use) {
   std::mutex mutex;
   tests::run_ranks(ranks, [&](comm::Communicator& world) {
     Arena arena;
-    std::vector<state::GroupBuffer> groups;
-    for (const auto& buffer : mesh::plan_buffers(architecture, ranks))
-      groups.emplace_back(architecture, buffer, state::GroupBuffer::Place{world.rank(), false},
-                          arena);
+    auto groups = support::sharded_groups(architecture, ranks, world.rank(), arena);
     const RankState state{architecture, plan, layout, groups, world};
     use(state);
     const std::lock_guard lock(mutex);

@@ -5,10 +5,10 @@
 #include <map>
 #include <mutex>
 
-#include "core/mesh/buffer_plan.h"
 #include "engine/base/engine_error.h"
 #include "engine/train/run_state.h"
 #include "tests/support/ranks.h"
+#include "tests/support/sharded_groups.h"
 
 namespace ptrain::train {
 namespace {
@@ -52,10 +52,7 @@ Values loaded(const std::string& folder, int ranks, bool optimizer = true) {
   std::mutex mutex;
   tests::run_ranks(ranks, [&](comm::Communicator& world) {
     Arena arena;
-    std::vector<state::GroupBuffer> groups;
-    for (const auto& buffer : mesh::plan_buffers(architecture, ranks))
-      groups.emplace_back(architecture, buffer, state::GroupBuffer::Place{world.rank(), false},
-                          arena);
+    auto groups = support::sharded_groups(architecture, ranks, world.rank(), arena);
     Start start;
     start.is_own = false;
     start.source.emplace(folder, world);
