@@ -143,7 +143,8 @@ class Runs(unittest.TestCase):
 
     def test_a_full_disk_costs_no_training(self):
         place = self.place
-        place.recipe(short=900, long=20)
+        # Seconds of training: the disk has to be free again before its end.
+        place.recipe(short=4000, long=20)
         process = place.spawn("run", "recipe.yaml", "--directory", "run")
         folder = place.root / "run/checkpoints"
         while not folder.exists():
@@ -168,8 +169,8 @@ class Runs(unittest.TestCase):
         (folder / "filler").unlink()
         self.assertEqual(process.wait(timeout=60), 0, place.output.read_text())
         self.assertIn("No space left on device", place.output.read_text())
-        self.assertEqual(len(place.metrics("run")), 920)
-        self.assertTrue((folder / "step-00000920/.metadata").exists())
+        self.assertEqual(len(place.metrics("run")), 4020)
+        self.assertTrue((folder / "step-00004020/.metadata").exists())
 
 
 if __name__ == "__main__":
