@@ -89,7 +89,7 @@ template <class F, class T, class N>
 PT_INLINE void gated_row(const Row<T, N>& row) {
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.product[i] = N(F::value(T(row.gate[i])) * T(row.up[i]));
+    row.product[i] = F::value(T(row.gate[i])) * T(row.up[i]);
 }
 
 template <class F, class T, class N>
@@ -98,22 +98,22 @@ PT_INLINE void gated_backward_row(const GradientRow<T, N>& row) {
   for (std::int64_t i = 0; i < row.size; ++i) {
     const T up = row.up[i], dy = row.dproduct[i];
     const Slope<T> slope = F::slope(T(row.gate[i]));
-    row.gate[i] = N(dy * up * slope.derivative);
-    row.up[i] = N(dy * slope.value);
+    row.gate[i] = dy * up * slope.derivative;
+    row.up[i] = dy * slope.value;
   }
 }
 
 template <class F, class T, class N>
 PT_INLINE void plain_row(const Row<T, N>& row) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < row.size; ++i) row.product[i] = N(F::value(T(row.gate[i])));
+  for (std::int64_t i = 0; i < row.size; ++i) row.product[i] = F::value(T(row.gate[i]));
 }
 
 template <class F, class T, class N>
 PT_INLINE void plain_backward_row(const GradientRow<T, N>& row) {
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.gate[i] = N(row.dproduct[i] * F::slope(T(row.gate[i])).derivative);
+    row.gate[i] = row.dproduct[i] * F::slope(T(row.gate[i])).derivative;
 }
 
 #define PT_ACTIVATION_KERNEL(name, Args, row_of, F)   \

@@ -12,7 +12,7 @@ namespace {
 template <class From, class To>
 PT_INLINE void convert_row_body(const From* from, To* to, std::int64_t size) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < size; ++i) to[i] = To(from[i]);
+  for (std::int64_t i = 0; i < size; ++i) to[i] = from[i];
 }
 PT_CLONES void convert_row(const float* from, BFloat16* to, std::int64_t size) {
   convert_row_body(from, to, size);

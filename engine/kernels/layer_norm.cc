@@ -32,7 +32,7 @@ PT_INLINE void forward_row_body(const ForwardRow<T, N>& row) {
   row.statistics[1] = scale;
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.y[i] = N((row.x[i] - mean) * scale * row.weight[i] + row.bias[i]);
+    row.y[i] = (row.x[i] - mean) * scale * row.weight[i] + row.bias[i];
 }
 PT_COMPUTE_KERNEL(forward_row, ForwardRow)
 

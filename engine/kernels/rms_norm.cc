@@ -28,7 +28,7 @@ PT_INLINE void forward_row_body(const ForwardRow<T, N>& row) {
   *row.scale = scale;
 #pragma omp simd
   for (std::int64_t i = 0; i < row.size; ++i)
-    row.y[i] = N(row.x[i] * scale * (row.weight[i] + row.offset));
+    row.y[i] = row.x[i] * scale * (row.weight[i] + row.offset);
 }
 PT_COMPUTE_KERNEL(forward_row, ForwardRow)
 
