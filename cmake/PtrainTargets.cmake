@@ -1,11 +1,15 @@
 # How the targets of this project are made: warnings, include root, names.
 add_library(ptrain_options INTERFACE)
 target_include_directories(ptrain_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(ptrain_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+set(warnings -Wall -Wextra -Wconversion -Wshadow -Werror)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # A loop marked for vectors stays a loop without optimisation or with sanitizers: no reason to stop.
-  target_compile_options(ptrain_options INTERFACE -Wno-pass-failed)
+  list(APPEND warnings -Wno-pass-failed)
 endif()
+# relaxed-constexpr: kernels call constexpr functions that were not written for them, of BFloat16.
+target_compile_options(ptrain_options INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;--expt-relaxed-constexpr>")
 find_program(PTRAIN_MOLD mold)
 if(PTRAIN_MOLD)
   target_link_options(ptrain_options INTERFACE -fuse-ld=mold)
@@ -39,4 +43,19 @@ function(ptrain_unit_test name)
   add_test(NAME unit_${name} COMMAND unit_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS unit
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive;PTRAIN_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# ptrain_kernel_twins(NAME [cpu|emulated|cuda TARGET]...): what is linked with the library NAME for
+# each place where kernels can run. The program or module that is linked in the end chooses by its
+# property PTRAIN_KERNELS (none: cpu); all else is the same objects.
+function(ptrain_kernel_twins name)
+  set(choice $<TARGET_PROPERTY:PTRAIN_KERNELS>)
+  while(ARGN)
+    list(POP_FRONT ARGN place twin)
+    if(place STREQUAL cpu)
+      target_link_libraries(${name} INTERFACE $<$<NOT:$<BOOL:${choice}>>:${twin}>)
+    else()
+      target_link_libraries(${name} INTERFACE $<$<STREQUAL:${choice},${place}>:${twin}>)
+    endif()
+  endwhile()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "core/run/directory.h"
 #include "core/run/plan.h"
 #include "core/run/request.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/plan_file.h"
@@ -36,12 +38,19 @@ train::Outcome outcome_of(const Error& error) {
           ""};
 }
 
+// The GPU of a rank on its node; -1: none.
+int gpu_of(const run::Plan& plan, int rank) {
+  const auto place = std::ranges::find(plan.ranks, rank, &run::RankPlace::rank);
+  return place == plan.ranks.end() ? -1 : place->gpu;
+}
+
 train::Outcome run_training(const run::Request& request, comm::Communicator& world,
                             control::ControlClient& control) {
   fault::point("start.plan.read");
   const run::Plan plan =
       read_plan(run::Directory{request.run_directory}.attempt_plan(request.attempt));
   fault::point("start.plan.ready");
+  device::open(gpu_of(plan, world.rank()));
   return train::train({request, plan, world, control});
 }
 

@@ -1,10 +1,9 @@
 #include "engine/base/arena.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "core/base/divide.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 
 namespace ptrain {
@@ -26,8 +25,8 @@ auto index_of(program::MemoryClass memory_class) { return static_cast<std::size_
 Arena::Arena() = default;
 
 Arena::~Arena() {
-  for (const auto& [capacity, data] : free_) std::free(data);
-  for (const auto& [data, block] : taken_) std::free(data);
+  for (const auto& [capacity, data] : free_) device::release(data);
+  for (const auto& [data, block] : taken_) device::release(data);
 }
 
 void* Arena::take(program::MemoryClass memory_class, std::int64_t bytes) {
@@ -37,8 +36,7 @@ void* Arena::take(program::MemoryClass memory_class, std::int64_t bytes) {
     data = kept->second;
     free_.erase(kept);
   } else {
-    data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(capacity));
-    if (data == nullptr) throw std::bad_alloc();
+    data = device::allocate(capacity);
   }
   taken_.emplace(data, Block{capacity, bytes, memory_class});
   note(memory_class, bytes);

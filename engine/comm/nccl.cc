@@ -1,4 +1,6 @@
-// GPU ranks over NCCL. Every verb is queued on one stream, with an event behind it.
+// GPU ranks over NCCL. Every verb is queued on the default stream, among the kernels: all ranks
+// queue the same verbs in the same order, which their programs give, so none waits for one that its
+// peer has queued behind another.
 #include "engine/comm/nccl.h"
 
 #include <cuda_runtime.h>
@@ -7,6 +9,7 @@
 
 #include <exception>
 
+#include "engine/base/cuda_check.h"
 #include "engine/base/engine_error.h"
 #include "engine/comm/phased_work.h"
 #include "engine/comm/window.h"
@@ -21,11 +24,8 @@ void check(ncclResult_t status, std::string_view what) {
                     "set NCCL_DEBUG=INFO to learn more");
 }
 
-void check(cudaError_t status, std::string_view what) {
-  if (status == cudaSuccess) return;
-  throw EngineError(ExitCode::kRankError,
-                    fmt::format("CUDA: {} failed: {}", what, cudaGetErrorString(status)));
-}
+constexpr cudaStream_t kStream = nullptr;  // the kernels' own
+constexpr double kTimeLimit_s = 1800;
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -47,54 +47,23 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-class NcclWork final : public Work {
+// Queued: those that come later on the stream find the result.
+class QueuedWork final : public Work {
  public:
-  NcclWork(ncclComm_t comm, cudaStream_t stream, std::shared_ptr<RankState> state, Label label,
-           double time_limit_s)
-      : comm_(comm),
-        state_(std::move(state)),
-        label_(std::move(label)),
-        time_limit_s_(time_limit_s) {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
-    check(cudaEventRecord(event_, stream), "cudaEventRecord");
-  }
-  ~NcclWork() override { cudaEventDestroy(event_); }
-  NcclWork(const NcclWork&) = delete;
-  NcclWork& operator=(const NcclWork&) = delete;
-
-  bool done() override {
-    ncclResult_t later = ncclSuccess;
-    check(ncclCommGetAsyncError(comm_, &later), "ncclCommGetAsyncError");
-    check(later, label_.verb);
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
-    check(status, label_.verb);
-    return true;
-  }
-
-  void wait() override {
-    if (!state_->wait(
-            label_.mark(), [this] { return done(); }, time_limit_s_))
-      throw_timed_out(label_, {}, time_limit_s_);
-  }
-
- private:
-  ncclComm_t comm_;
-  std::shared_ptr<RankState> state_;
-  Label label_;
-  double time_limit_s_;
-  cudaEvent_t event_ = nullptr;
+  bool done() override { return true; }
+  void wait() override {}
 };
+
+bool is_on_gpu(const void* data) {
+  cudaPointerAttributes attributes{};
+  device::check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeManaged || attributes.type == cudaMemoryTypeDevice;
+}
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::unique_ptr<Communicator> peers, std::shared_ptr<RankState> state,
-                   const NcclOptions& options)
-      : peers_(std::move(peers)),
-        state_(std::move(state)),
-        options_(options),
-        stream_(static_cast<cudaStream_t>(options.stream)) {
-    check(cudaSetDevice(options_.device), "cudaSetDevice");
+  NcclCommunicator(std::unique_ptr<Communicator> peers, std::shared_ptr<RankState> state)
+      : peers_(std::move(peers)), state_(std::move(state)) {
     ncclUniqueId id{};
     if (peers_->rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     peers_->broadcast(reinterpret_cast<std::byte*>(&id), sizeof id, 0)->wait();
@@ -116,14 +85,14 @@ class NcclCommunicator final : public Communicator {
     return grouped("all_gather_v", [&] {
       std::byte* mine = buffer + offsets[as_size(rank())] * size_of(dtype);
       if (are_even(offsets, counts)) {
-        check(ncclAllGather(mine, buffer, as_size(counts[0]), type_of(dtype), comm_, stream_),
+        check(ncclAllGather(mine, buffer, as_size(counts[0]), type_of(dtype), comm_, kStream),
               "ncclAllGather");
         return;
       }
       for (int root = 0; root < size(); ++root) {
         std::byte* run = buffer + offsets[as_size(root)] * size_of(dtype);
         check(ncclBroadcast(run, run, as_size(counts[as_size(root)]), type_of(dtype), root, comm_,
-                            stream_),
+                            kStream),
               "ncclBroadcast");
       }
     });
@@ -135,30 +104,32 @@ class NcclCommunicator final : public Communicator {
       std::byte* mine = buffer + offsets[as_size(rank())] * size_of(dtype);
       if (are_even(offsets, counts)) {
         check(ncclReduceScatter(buffer, mine, as_size(counts[0]), type_of(dtype), ncclSum, comm_,
-                                stream_),
+                                kStream),
               "ncclReduceScatter");
         return;
       }
       for (int root = 0; root < size(); ++root) {
         std::byte* run = buffer + offsets[as_size(root)] * size_of(dtype);
         check(ncclReduce(run, run, as_size(counts[as_size(root)]), type_of(dtype), ncclSum, root,
-                         comm_, stream_),
+                         comm_, kStream),
               "ncclReduce");
       }
     });
   }
 
+  // Host code's numbers, such as norms, travel as they would without GPUs.
   WorkHandle all_reduce(std::byte* buffer, DType dtype, std::int64_t count, ReduceOp op) override {
+    if (!is_on_gpu(buffer)) return peers_->all_reduce(buffer, dtype, count, op);
     return grouped("all_reduce", [&] {
       check(ncclAllReduce(buffer, buffer, as_size(count), type_of(dtype),
-                          op == ReduceOp::kSum ? ncclSum : ncclMax, comm_, stream_),
+                          op == ReduceOp::kSum ? ncclSum : ncclMax, comm_, kStream),
             "ncclAllReduce");
     });
   }
 
   WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) override {
     return grouped("broadcast", [&] {
-      check(ncclBroadcast(buffer, buffer, as_size(bytes), ncclUint8, root, comm_, stream_),
+      check(ncclBroadcast(buffer, buffer, as_size(bytes), ncclUint8, root, comm_, kStream),
             "ncclBroadcast");
     });
   }
@@ -173,14 +144,18 @@ class NcclCommunicator final : public Communicator {
   }
 
   void barrier() override {
-    finish("barrier")->wait();
+    const Label label{name(), "barrier", ++num_collectives_, {}};
+    state_->set_mark(name(), label.verb, label.sequence);
+    if (!state_->wait(
+            label.mark(), [this] { return is_idle(); }, kTimeLimit_s))
+      throw_timed_out(label, {}, kTimeLimit_s);
     peers_->barrier();
   }
 
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
     auto group = peers_->split(color, key, name);
     if (group == nullptr) return nullptr;
-    return std::make_unique<NcclCommunicator>(std::move(group), state_, options_);
+    return std::make_unique<NcclCommunicator>(std::move(group), state_);
   }
 
   std::unique_ptr<Window> make_window(std::int64_t, int) override { return nullptr; }
@@ -208,10 +183,10 @@ class NcclCommunicator final : public Communicator {
   }
 
   void send(const std::byte* data, std::int64_t bytes, int peer) {
-    check(ncclSend(data, as_size(bytes), ncclUint8, peer, comm_, stream_), "ncclSend");
+    check(ncclSend(data, as_size(bytes), ncclUint8, peer, comm_, kStream), "ncclSend");
   }
   void receive(std::byte* data, std::int64_t bytes, int peer) {
-    check(ncclRecv(data, as_size(bytes), ncclUint8, peer, comm_, stream_), "ncclRecv");
+    check(ncclRecv(data, as_size(bytes), ncclUint8, peer, comm_, kStream), "ncclRecv");
   }
 
   template <class Calls>
@@ -219,30 +194,32 @@ class NcclCommunicator final : public Communicator {
     check(ncclGroupStart(), "ncclGroupStart");
     calls();
     check(ncclGroupEnd(), verb);
-    return finish(verb);
+    state_->set_mark(name(), verb, ++num_collectives_);
+    return std::make_unique<QueuedWork>();
   }
 
-  // The Work of all that was queued so far.
-  WorkHandle finish(std::string_view verb) {
-    state_->set_mark(name(), verb, ++num_collectives_);
-    return std::make_unique<NcclWork>(
-        comm_, stream_, state_, Label{name(), verb, num_collectives_, {}}, options_.time_limit_s);
+  // Whether all that was queued has ended.
+  bool is_idle() {
+    ncclResult_t later = ncclSuccess;
+    check(ncclCommGetAsyncError(comm_, &later), "ncclCommGetAsyncError");
+    check(later, "a collective");
+    const cudaError_t status = cudaStreamQuery(kStream);
+    if (status == cudaErrorNotReady) return false;
+    device::check(status, "a kernel");
+    return true;
   }
 
   std::unique_ptr<Communicator> peers_;
   std::shared_ptr<RankState> state_;
-  NcclOptions options_;
-  cudaStream_t stream_;
   ncclComm_t comm_ = nullptr;
   std::uint64_t num_collectives_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> peers,
-                                        const NcclOptions& options) {
-  return std::make_unique<NcclCommunicator>(std::move(peers), std::make_shared<RankState>(),
-                                            options);
+std::unique_ptr<Communicator> for_tensors(std::unique_ptr<Communicator> peers) {
+  if (peers == nullptr) return nullptr;
+  return std::make_unique<NcclCommunicator>(std::move(peers), std::make_shared<RankState>());
 }
 
 }  // namespace ptrain::comm

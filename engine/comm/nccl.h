@@ -6,17 +6,13 @@
 
 namespace ptrain::comm {
 
-struct NcclOptions {
-  int device = 0;
-  // The cudaStream_t on which every verb is queued, so behind the kernels that made its buffers.
-  void* stream = nullptr;
-  double time_limit_s = 1800;
-};
-
-// A communicator for buffers in GPU memory, of the same ranks as `peers`, which it owns and uses
-// for addresses and barriers. Sums are NCCL's own: the same bits from run to run, not those of
-// other backends. It has no windows. A build without CUDA throws EngineError.
-std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> peers,
-                                        const NcclOptions& options);
+// The communicator by which tensors travel between the ranks of `peers`, which it owns. Where
+// kernels run on the processor, `peers` itself. Where they run on a GPU, NCCL, with `peers` for
+// addresses and barriers: every verb is queued behind the kernels that were started before, and is
+// done for those started later, so its Work is done at once; host code synchronises the device. Its
+// sums are NCCL's own: the same bits from run to run, not those of other backends. It has no
+// windows. Of host memory it takes all_reduce alone, which goes over `peers`. Collective over
+// `peers`, each rank with its GPU open. Null stays null.
+std::unique_ptr<Communicator> for_tensors(std::unique_ptr<Communicator> peers);
 
 }  // namespace ptrain::comm

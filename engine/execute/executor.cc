@@ -5,6 +5,7 @@
 
 #include "core/mesh/buffer_plan.h"
 #include "core/program/reads.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -191,6 +192,7 @@ void Executor::finish_head(const Action& action, int layer, const Tensor& x, Kee
                   vocabulary * size_of(architecture_.dtype));
     const Tensor row = contiguous(buffer.data(), architecture_.dtype, 1, vocabulary);
     head.logits(head_context, x.row_range(logits_position_, 1), row);
+    device::synchronize();
     dispatch(row.dtype, [&](auto zero) {
       const auto* values = row.as<decltype(zero)>();
       logits_.assign(values, values + vocabulary);

@@ -7,20 +7,10 @@
 
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
+#include "engine/kernels/rows.h"
 
 namespace ptrain::execute {
 namespace {
-
-double square_sum(const Tensor& values) {
-  return dispatch(values.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const T* data = values.as<T>();
-    double sum = 0;
-    for (std::int64_t i = 0; i < values.cols; ++i)
-      sum += static_cast<double>(data[i]) * static_cast<double>(data[i]);
-    return sum;
-  });
-}
 
 void sum_over(comm::Communicator& group, std::span<double> values) {
   group
@@ -48,7 +38,7 @@ StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossS
                        comm::Communicator& world) {
   double squares = 0;
   for (auto& group : groups)
-    for (const auto& run : group.runs()) squares += square_sum(group.gradient(run));
+    for (const auto& run : group.runs()) squares += kernels::square_sum(group.gradient(run));
   fault::point("train.norm.shards");
   const bool is_whole = shard_group == nullptr || planted(Bug::kLocalClipNorm);
   if (!is_whole) sum_over(*shard_group, {&squares, 1});

@@ -1,10 +1,5 @@
 #include "engine/kernels/rotary.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <utility>
-
 #include "engine/base/engine_error.h"
 #include "engine/kernels/vector.h"
 
@@ -36,38 +31,7 @@ PT_INLINE void rotate_row_body(const RotateRow<T>& row) {
 }
 PT_KERNEL(rotate_row, RotateRow)
 
-template <class T>
-void fill_angles(const Tensor& out, const std::vector<double>& frequencies, double factor) {
-  const auto half = std::ssize(frequencies);
-  for (std::int64_t j = 0; j < half; ++j) {
-    for (std::int64_t position = 0; position < out.rows; ++position) {
-      const double angle = static_cast<double>(position) * frequencies[static_cast<std::size_t>(j)];
-      T* row = out.as<T>() + position * out.stride;
-      row[j] = static_cast<T>(factor * std::cos(angle));
-      row[half + j] = static_cast<T>(factor * std::sin(angle));
-    }
-  }
-}
-
 }  // namespace
-
-RotaryTable::RotaryTable(std::vector<double> frequencies, double factor, DType dtype)
-    : frequencies_(std::move(frequencies)), factor_(factor), dtype_(dtype) {}
-
-std::shared_ptr<const RotaryAngles> RotaryTable::angles(std::int64_t num_positions) const {
-  const std::lock_guard lock(mutex_);
-  if (angles_ == nullptr || angles_->tensor.rows < num_positions) {
-    const auto rows = static_cast<std::int64_t>(
-        std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(num_positions, 64))));
-    const std::int64_t head_dim = 2 * std::ssize(frequencies_);
-    auto grown = std::make_shared<RotaryAngles>();
-    grown->values.resize(static_cast<std::size_t>(rows * head_dim * size_of(dtype_)));
-    grown->tensor = contiguous(grown->values.data(), dtype_, rows, head_dim);
-    dispatch(dtype_, [&]<class T>(T) { fill_angles<T>(grown->tensor, frequencies_, factor_); });
-    angles_ = std::move(grown);
-  }
-  return angles_;
-}
 
 void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
             Turn turn) {

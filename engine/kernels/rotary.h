@@ -14,7 +14,10 @@ namespace ptrain::kernels {
 // pair. Angles are made in double, then cast. Layout [num_positions, head_dim]: cosines in the
 // first half of a row.
 struct RotaryAngles {
-  std::vector<std::byte> values;
+  RotaryAngles(DType dtype, std::int64_t num_positions, std::int64_t head_dim);
+  ~RotaryAngles();
+  RotaryAngles(const RotaryAngles&) = delete;
+  RotaryAngles& operator=(const RotaryAngles&) = delete;
   Tensor tensor;
 };
 

@@ -1,5 +1,7 @@
 #include "engine/kernels/rows.h"
 
+#include <cstring>
+
 #include "engine/base/engine_error.h"
 #include "engine/kernels/vector.h"
 
@@ -34,6 +36,22 @@ PT_INLINE void scale_one_body(const Pair<T>& row) {
   for (std::int64_t i = 0; i < row.size; ++i) row.y[i] *= row.factor;
 }
 PT_KERNEL(scale_one, Pair)
+
+template <class T>
+struct Combination {
+  const T* x;
+  T* y;
+  std::int64_t size;
+  T x_factor, y_factor;
+};
+
+template <class T>
+PT_INLINE void combine_one_body(const Combination<T>& row) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < row.size; ++i)
+    row.y[i] = row.y_factor * row.y[i] + row.x_factor * row.x[i];
+}
+PT_KERNEL(combine_one, Combination)
 
 template <class T>
 PT_INLINE void softcap_one_body(const Pair<T>& row) {
@@ -88,6 +106,31 @@ void scale(double factor, const Tensor& y) {
   dispatch(y.dtype, [&]<class T>(T) {
     for (std::int64_t t = 0; t < y.rows; ++t)
       scale_one(Pair<T>{nullptr, row_of<T>(y, t), y.cols, static_cast<T>(factor)});
+  });
+}
+
+void combine(double y_factor, const Tensor& y, double x_factor, const Tensor& x) {
+  PT_CHECK(x.rows == y.rows && x.cols == y.cols && x.dtype == y.dtype);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t t = 0; t < y.rows; ++t)
+      combine_one(Combination<T>{row_of<T>(x, t), row_of<T>(y, t), y.cols, static_cast<T>(x_factor),
+                                 static_cast<T>(y_factor)});
+  });
+}
+
+void set_zero(const Tensor& y) {
+  const auto bytes = static_cast<std::size_t>(y.cols * size_of(y.dtype));
+  for (std::int64_t t = 0; t < y.rows; ++t) std::memset(y.row_range(t, 1).data, 0, bytes);
+}
+
+double square_sum(const Tensor& row) {
+  PT_CHECK(row.rows == 1);
+  return dispatch(row.dtype, [&]<class T>(T) {
+    const T* values = row.as<T>();
+    double sum = 0;
+    for (std::int64_t i = 0; i < row.cols; ++i)
+      sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    return sum;
   });
 }
 

@@ -1,9 +1,8 @@
 #include "engine/layers/workspace.h"
 
-#include <cstring>
-
 #include "engine/base/engine_error.h"
 #include "engine/kernels/convert.h"
+#include "engine/kernels/rows.h"
 
 namespace ptrain::layers {
 
@@ -38,14 +37,8 @@ void copy_tensor(const Tensor& from, const Tensor& to) {
   if (from.data != to.data) kernels::convert(from, to);
 }
 
-void set_zero(const Tensor& tensor) {
-  const auto bytes = static_cast<std::size_t>(tensor.cols * size_of(tensor.dtype));
-  for (std::int64_t row = 0; row < tensor.rows; ++row)
-    std::memset(tensor.row_range(row, 1).data, 0, bytes);
-}
-
 void begin_sum(const GradientTarget& target) {
-  if (!target.accumulate) set_zero(target.tensor);
+  if (!target.accumulate) kernels::set_zero(target.tensor);
 }
 
 }  // namespace ptrain::layers

@@ -39,7 +39,6 @@ Tensor itself_or_room(const Tensor& tensor, DType dtype, Arena& arena,
 
 // to = from, in the dtype of `to`; nothing when both are the same memory.
 void copy_tensor(const Tensor& from, const Tensor& to);
-void set_zero(const Tensor& tensor);
 // For sums that always add: zero where this is the step's first write.
 void begin_sum(const GradientTarget& target);
 

@@ -14,13 +14,16 @@ class DynamicMap {
   static const DynamicMap& without_sign();  // for means of squares
 
   float value(std::uint8_t code) const { return values_[code]; }
+  const std::array<float, 256>& values() const { return values_; }
+  // The least that still means each code.
+  const std::array<float, 256>& thresholds() const { return thresholds_; }
   // The code of the nearest value; halfway, of the larger.
   std::uint8_t nearest(float value) const;
 
  private:
   explicit DynamicMap(bool has_sign);
   std::array<float, 256> values_{};
-  std::array<float, 256> thresholds_{};  // the least that still means this code
+  std::array<float, 256> thresholds_{};
 };
 
 }  // namespace ptrain::optim

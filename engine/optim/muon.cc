@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/engine_error.h"
+#include "engine/optim/muon_passes.h"
 #include "engine/optim/newton_schulz.h"
 
 namespace ptrain::optim {
@@ -24,38 +25,6 @@ double rate_factor(const MuonOptions& options, const Tensor& matrix) {
   return std::sqrt(std::max(1.0, rows / cols));
 }
 
-// Moves the mean of gradients, and writes what is to be orthogonalised, turned.
-template <class T>
-void take_gradient(const MuonOptions& options, T scale, const Tensor& gradient,
-                   const Tensor& momentum_buffer, const Tensor& to) {
-  const auto momentum = static_cast<T>(options.momentum);
-  const auto rest = static_cast<T>(1 - options.momentum);
-  const bool transposed = to.rows != gradient.rows;
-  for (std::int64_t row = 0; row < gradient.rows; ++row) {
-    const T* gradients = gradient.as<T>() + row * gradient.cols;
-    T* buffer = momentum_buffer.as<T>() + row * gradient.cols;
-    T* target = to.as<T>() + (transposed ? row : row * to.cols);
-    const std::int64_t stride = transposed ? to.cols : 1;
-    for (std::int64_t i = 0; i < gradient.cols; ++i) {
-      const T value = gradients[i] * scale;
-      buffer[i] = momentum * buffer[i] + rest * value;
-      target[i * stride] = options.nesterov ? rest * value + momentum * buffer[i] : buffer[i];
-    }
-  }
-}
-
-template <class T>
-void apply(const Tensor& parameter, const Tensor& direction, T keep, T rate) {
-  const bool transposed = direction.rows != parameter.rows;
-  for (std::int64_t row = 0; row < parameter.rows; ++row) {
-    T* values = parameter.as<T>() + row * parameter.cols;
-    const T* source = direction.as<T>() + (transposed ? row : row * direction.cols);
-    const std::int64_t stride = transposed ? direction.cols : 1;
-    for (std::int64_t i = 0; i < parameter.cols; ++i)
-      values[i] = values[i] * keep - rate * source[i * stride];
-  }
-}
-
 }  // namespace
 
 std::int64_t muon_scratch(std::int64_t rows, std::int64_t cols) {
@@ -70,13 +39,11 @@ void muon(const MuonOptions& options, const Step& step, const Tensor& parameter,
   PT_CHECK(scratch.num_elements() >= muon_scratch(parameter.rows, parameter.cols));
   const double decay = step.decays ? step.learning_rate * options.weight_decay : 0;
   const double rate = step.learning_rate * rate_factor(options, parameter);
-  dispatch(parameter.dtype, [&]<class T>(T) {
-    const Tensor x = contiguous(scratch.data, parameter.dtype, size.rows, size.cols);
-    const Tensor rest = contiguous(scratch.as<T>() + x.num_elements(), parameter.dtype, 1,
-                                   scratch.num_elements() - x.num_elements());
-    take_gradient(options, static_cast<T>(step.scale), gradient, momentum_buffer, x);
-    apply(parameter, orthogonalise(x, rest), static_cast<T>(1 - decay), static_cast<T>(rate));
-  });
+  const Tensor x = contiguous(scratch.data, parameter.dtype, size.rows, size.cols);
+  take_gradient(options, step.scale, {gradient, momentum_buffer}, x);
+  move(parameter,
+       orthogonalise(x, scratch.columns(x.num_elements(), scratch.cols - x.num_elements())),
+       1 - decay, rate);
 }
 
 }  // namespace ptrain::optim

@@ -1,7 +1,6 @@
 #include "engine/state/group_buffer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -15,7 +14,7 @@ using program::MemoryClass;
 
 Buffer zeroed(Arena& arena, MemoryClass memory_class, std::int64_t bytes) {
   Buffer buffer(arena, memory_class, bytes);
-  std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
+  kernels::set_zero(contiguous(buffer.data(), DType::kUInt8, 1, bytes));
   return buffer;
 }
 

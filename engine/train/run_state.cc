@@ -7,6 +7,7 @@
 #include "core/dcp/import.h"
 #include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -42,6 +43,7 @@ void add_run(const model::ParameterSpec& parameter, const dcp::ParameterSource& 
 // `keys_of(i)`: what the checkpoint calls parameter i.
 template <class KeysOf>
 Items tensors_of(const RankState& state, KeysOf keys_of) {
+  device::synchronize();  // from here on host code reads or fills them
   Items items;
   for (auto& group : state.groups)
     for (const auto& run : group.runs())

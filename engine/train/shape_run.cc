@@ -6,9 +6,11 @@
 
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
+#include "engine/comm/nccl.h"
 #include "engine/state/init.h"
 
 namespace ptrain::train {
@@ -47,7 +49,7 @@ ShapeRun::~ShapeRun() = default;
 
 std::unique_ptr<comm::Communicator> ShapeRun::group(int color, int key,
                                                     const std::string& name) const {
-  return world_.split(color, key, fmt::format("{}/{}", name, color));
+  return comm::for_tensors(world_.split(color, key, fmt::format("{}/{}", name, color)));
 }
 
 // A rank whose program differs from the planned one must not start: its peers would wait for ever.
@@ -58,6 +60,12 @@ void ShapeRun::check_plan() const {
                       fmt::format("the plan of shape '{}' is for {} ranks, but {} were started",
                                   planned.name, planned.layout.num_ranks(), world_.size()),
                       "plan again for this number of ranks");
+  if (device::is_gpu() && planned.layout.shared_window)
+    throw EngineError(ExitCode::kEnvironment,
+                      fmt::format("the plan of shape '{}' shares memory between ranks, which "
+                                  "GPUs cannot",
+                                  planned.name),
+                      "plan again for a cluster with GPUs");
   const auto& classes = planned.predicted.classes;
   const std::string hash = program::class_hash(train_program_);
   const bool known =
@@ -76,6 +84,7 @@ int ShapeRun::data_rank() const {
 
 void ShapeRun::initialise(std::uint64_t seed) {
   fault::point("start.initialise");
+  device::synchronize();
   if (planted(Bug::kInitByRank)) seed += static_cast<std::uint64_t>(world_.rank());
   for (auto& group : executor_->groups())
     for (const auto& run : group.runs())

@@ -1,19 +1,17 @@
 #include <gtest/gtest.h>
 
-#include "engine/base/engine_error.h"
 #include "engine/comm/nccl.h"
 
 namespace ptrain::comm {
 namespace {
 
-TEST(NoNccl, IsAnErrorThatSaysWhatToDo) {
-  try {
-    make_nccl(nullptr, {});
-    FAIL() << "no error";
-  } catch (const EngineError& error) {
-    EXPECT_EQ(error.error().code, ExitCode::kEnvironment);
-    EXPECT_NE(error.error().hint.find("PTRAIN_CUDA"), std::string::npos);
-  }
+TEST(NoNccl, TensorsTravelAsHostMemoryDoes) {
+  auto peers = make_single();
+  const Communicator* own = peers.get();
+  const auto tensors = for_tensors(std::move(peers));
+  EXPECT_EQ(tensors.get(), own);
+  tensors->close();
+  EXPECT_EQ(for_tensors(nullptr), nullptr);
 }
 
 }  // namespace

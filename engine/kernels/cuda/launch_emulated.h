@@ -1,0 +1,89 @@
+#pragma once
+
+// Part of launch.h, for an ordinary compiler. Blocks and threads run from the last to the first, so
+// that a body which counts on their order gives wrong results here too.
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#define PT_DEVICE
+
+namespace ptrain::kernels {
+
+class Block {
+ public:
+  Block(std::int64_t index, std::byte* shared) : index_(index), shared_(shared) {}
+  std::int64_t index() const { return index_; }
+
+  template <class F>
+  void each(std::int64_t n, const F& f) const {
+    for (std::int64_t i = n; i-- > 0;) f(i);
+  }
+
+  template <class T, class Fold, class Term>
+  T fold(std::int64_t n, T start, const Fold& fold, const Term& term) const {
+    std::array<T, kThreads> lanes;
+    lanes.fill(start);
+    for (std::size_t thread = kThreads; thread-- > 0;)
+      for (auto i = static_cast<std::int64_t>(thread); i < n; i += kThreads)
+        lanes[thread] = fold(lanes[thread], term(i));
+    for (std::size_t half = kThreads / 2; half > 0; half /= 2)
+      for (std::size_t thread = half; thread-- > 0;)
+        lanes[thread] = fold(lanes[thread], lanes[thread + half]);
+    return lanes[0];
+  }
+
+  template <class T>
+  T* shared() const {
+    return reinterpret_cast<T*>(shared_);
+  }
+
+ private:
+  std::int64_t index_;
+  std::byte* shared_;
+};
+
+// What nothing was written to holds no zeros, as on a GPU, but NaN.
+inline constexpr std::byte kUnwritten{0xff};
+
+template <class Body>
+void launch(std::int64_t num_blocks, std::int64_t shared_bytes, const Body& body) {
+  for (std::int64_t index = num_blocks; index-- > 0;) {
+    std::vector<std::byte> shared(static_cast<std::size_t>(shared_bytes), kUnwritten);
+    body(Block(index, shared.data()));
+  }
+}
+
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t n) : bytes_(static_cast<std::size_t>(n) * sizeof(T), kUnwritten) {}
+  T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
+
+ private:
+  mutable std::vector<std::byte> bytes_;
+};
+
+template <class T>
+class Uploaded {
+ public:
+  explicit Uploaded(std::span<const T> values) : values_(values.begin(), values.end()) {}
+  const T* data() const { return values_.data(); }
+
+ private:
+  std::vector<T> values_;
+};
+
+inline void clear(const Tensor& tensor) {
+  for (std::int64_t row = 0; row < tensor.rows; ++row)
+    std::memset(tensor.row_range(row, 1).data, 0,
+                static_cast<std::size_t>(tensor.cols * size_of(tensor.dtype)));
+}
+
+template <class T>
+T fetch(const T* value) {
+  return *value;
+}
+
+}  // namespace ptrain::kernels
