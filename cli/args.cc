@@ -48,7 +48,19 @@ void add_run(CLI::App& app, Command& chosen) {
   add_overrides(sub, args->overrides);
   sub->add_option("--plan", args->plan, "Run this plan.json instead of making a plan");
   sub->add_option("--directory", args->directory, "Run directory (default: runs/NAME/TIME)");
-  sub->add_flag("--dry-run", args->dry_run, "Print plan and command, start nothing");
+  auto* dry = sub->add_flag("--dry-run", args->dry_run, "Print plan and command, start nothing");
+  auto* parity = sub->add_flag(
+      "--parity", args->parity,
+      "Train nothing: compare the first micro-batch of each rank with the same on one rank");
+  parity->excludes(dry);
+  sub->add_flag("--json", args->json, "Print what --parity finds as JSON")->needs(parity);
+  sub->footer(
+      "--parity makes the first step of every shape twice, with one micro-batch a rank: as "
+      "planned,\n"
+      "and on one rank. It compares what each layer makes of the stream and of its gradient, the\n"
+      "loss, and every parameter's gradient and update, names the first that differ beyond "
+      "rounding,\n"
+      "and ends with 0 where all are equal, with 10 where not.");
 }
 
 void add_resume(CLI::App& app, Command& chosen) {

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/run_parity.h"
 #include "cli/start_run.h"
 #include "core/run/build_id.h"
 #include "launcher/base/plan_file.h"
@@ -52,6 +53,7 @@ Result<ExitCode> cmd_run(const RunArguments& arguments) {
     print_line(command);
     return ExitCode::kDone;
   }
+  if (arguments.parity) return run_parity(arguments, loaded, plan);
   PTRAIN_CHECK(check_start());
   supervise::StopSignals signals;
   PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, plan));

@@ -25,6 +25,8 @@ struct RunArguments {
   std::string plan;       // file; empty: make one
   std::string directory;  // of the run; empty: runs/NAME/TIME
   bool dry_run = false;
+  bool parity = false;
+  bool json = false;  // parity
   std::vector<std::string> overrides;
 };
 

@@ -25,6 +25,7 @@
 #include "engine/control/control_client.h"
 #include "engine/data/index.h"
 #include "engine/probe/probe.h"
+#include "engine/train/parity.h"
 #include "engine/train/trainer.h"
 
 namespace ptrain {
@@ -51,7 +52,8 @@ train::Outcome run_training(const run::Request& request, comm::Communicator& wor
       read_plan(run::Directory{request.run_directory}.attempt_plan(request.attempt));
   fault::point("start.plan.ready");
   device::open(gpu_of(plan, world.rank()));
-  return train::train({request, plan, world, control});
+  const train::TrainInput input{request, plan, world, control};
+  return request.mode == run::Mode::kParity ? train::record_parity(input) : train::train(input);
 }
 
 // Measures this machine; rank 0 writes the figures to the request's output.
@@ -118,6 +120,7 @@ train::Outcome run_request(const run::Request& request, comm::Communicator& worl
                            control::ControlClient& control) {
   switch (request.mode) {
     case run::Mode::kTrain:
+    case run::Mode::kParity:
       return run_training(request, world, control);
     case run::Mode::kProbe:
       return run_probe(request, world);

@@ -20,6 +20,11 @@ std::string Directory::checkpoint(std::int64_t step) const {
   return fmt::format("{}/checkpoints/step-{:08}", root, step);
 }
 
+std::string Directory::parity() const { return root + "/parity"; }
+std::string Directory::parity(int attempt, int rank) const {
+  return fmt::format("{}/attempt-{}-rank-{}.json", parity(), attempt, rank);
+}
+
 std::string Directory::attempt_folder(int attempt) const {
   return fmt::format("{}/logs/attempt-{}", root, attempt);
 }

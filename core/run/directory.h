@@ -19,6 +19,8 @@ struct Directory {
   std::string trace(int attempt, int rank) const;
   std::string checkpoints() const;
   std::string checkpoint(std::int64_t step) const;    // checkpoints/step-00000042
+  std::string parity() const;
+  std::string parity(int attempt, int rank) const;  // what a rank of that attempt recorded
   std::string attempt_folder(int attempt) const;      // logs/attempt-1
   std::string attempt_plan(int attempt) const;        // the plan that attempt ran on
   std::string rank_log(int attempt, int rank) const;  // logs/attempt-1/rank-0.log

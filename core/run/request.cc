@@ -18,15 +18,18 @@ std::string_view to_string(Mode mode) {
       return "data";
     case Mode::kExport:
       return "export";
+    case Mode::kParity:
+      return "parity";
   }
   return "";
 }
 
 Result<Mode> mode_from(std::string_view text) {
-  for (const Mode mode : {Mode::kTrain, Mode::kProbe, Mode::kData, Mode::kExport})
+  for (const Mode mode :
+       {Mode::kTrain, Mode::kProbe, Mode::kData, Mode::kExport, Mode::kParity})
     if (to_string(mode) == text) return mode;
   return fail(ExitCode::kUsage, fmt::format("request: '{}' is not a mode", text),
-              "allowed: train, probe, data, export");
+              "allowed: train, probe, data, export, parity");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace ptrain::run {
 
-enum class Mode { kTrain, kProbe, kData, kExport };
+enum class Mode { kTrain, kProbe, kData, kExport, kParity };
 
 // How mode export writes weights.
 struct ExportSettings {

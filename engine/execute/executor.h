@@ -47,6 +47,16 @@ class Executor {
   std::span<state::GroupBuffer> groups() { return groups_; }
   void observe(ActionObserver observer) { observer_ = std::move(observer); }
 
+  // For an observer, of the running program: what a forward has made of the stream, what a backward
+  // has made of its gradient, and the sums up to now.
+  Tensor stream(int micro_batch) {
+    return activations_.get(micro_batch, batch(micro_batch).num_tokens());
+  }
+  Tensor stream_gradient(int micro_batch) {
+    return gradients_.get(micro_batch, batch(micro_batch).num_tokens());
+  }
+  const layers::LossSums& sums() const { return sums_; }
+
  private:
   void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);
   void execute(const program::Action& action);

@@ -88,6 +88,24 @@ double Attempt::learning_rate_of(std::int64_t step) const {
   return learning_rate(recipe.learning_rate, step, total_steps);
 }
 
+execute::StepSettings Attempt::settings_of(std::int64_t step) const {
+  execute::StepSettings settings;
+  settings.step = planted(Bug::kAdamStepRestarts) ? step - first_step : step;
+  settings.learning_rate = learning_rate_of(step);
+  settings.clip_norm = recipe.optimizer.clip_norm;
+  settings.optimizer = optim::options_of(recipe.optimizer);
+  return settings;
+}
+
+void begin(Attempt& attempt, const Start& from) {
+  const TrainInput& input = attempt.input;
+  attempt.data = open_data(input.plan, attempt.progress, input.world);
+  attempt.shape.emplace(input.plan, attempt.span.index, input.world);
+  fault::point("start.loader");
+  attempt.loader.emplace(attempt.data.train, loader_options(attempt));
+  restore(attempt, from);
+}
+
 bool open(Attempt& attempt) {
   const TrainInput& input = attempt.input;
   input.control.set_phase("starting");
@@ -99,11 +117,7 @@ bool open(Attempt& attempt) {
   attempt.span = recipe::shape_after(attempt.recipe, from.progress.step);
   fault::point("start.progress.ready");
   if (!is_started_for_this_shape(attempt)) return false;
-  attempt.data = open_data(input.plan, attempt.progress, input.world);
-  attempt.shape.emplace(input.plan, attempt.span.index, input.world);
-  fault::point("start.loader");
-  attempt.loader.emplace(attempt.data.train, loader_options(attempt));
-  restore(attempt, from);
+  begin(attempt, from);
   open_reports(attempt);
   say_started(attempt, from);
   fault::point("start.reported");

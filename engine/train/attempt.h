@@ -23,6 +23,7 @@ struct Attempt {
   // The input of save_state and load_state.
   RankState rank_state();
   double learning_rate_of(std::int64_t step) const;
+  execute::StepSettings settings_of(std::int64_t step) const;
 
   const TrainInput& input;
   const recipe::Recipe& recipe;
@@ -40,6 +41,10 @@ struct Attempt {
   std::optional<Reporter> reporter;
   std::optional<Trace> trace;  // none: no step is traced
 };
+
+// Opens data, shape and loader of the attempt's span, and sets all to what `from` says. Collective
+// over the world.
+void begin(Attempt& attempt, const Start& from);
 
 // Makes an attempt ready to train from the newest good checkpoint, or from the start. False, with
 // only `span` set: that is in another shape than the attempt was started for. Collective over the

@@ -9,7 +9,6 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
-#include "engine/base/planted.h"
 #include "engine/data/entropy.h"
 #include "engine/train/attempt.h"
 #include "engine/train/evaluation.h"
@@ -53,15 +52,6 @@ class Trainer {
   }
 
  private:
-  execute::StepSettings settings_of(std::int64_t step) const {
-    execute::StepSettings settings;
-    settings.step = planted(Bug::kAdamStepRestarts) ? step - attempt_.first_step : step;
-    settings.learning_rate = attempt_.learning_rate_of(step);
-    settings.clip_norm = recipe_.optimizer.clip_norm;
-    settings.optimizer = optim::options_of(recipe_.optimizer);
-    return settings;
-  }
-
   void step() {
     input_.control.set_phase("step");
     const auto begin = Clock::now();
@@ -72,7 +62,7 @@ class Trainer {
                                             layout.num_micro_batches, layout.micro_batch);
     fault::point("train.rows");
     const std::int64_t number = progress_.step + 1;
-    const auto settings = settings_of(number);
+    const auto settings = attempt_.settings_of(number);
     const auto result = shape.executor().train(shape.train_program(), rows.micro_batches, settings);
     fault::point("train.computed");
     check_finite(result, number);

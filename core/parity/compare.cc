@@ -1,0 +1,150 @@
+#include "core/parity/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ptrain::parity {
+
+namespace {
+
+using recipe::Precision;
+
+// Gradients below this share of the whole gradient's norm are measured by that share: a parameter
+// whose true gradient is zero, such as the bias of keys, holds nothing but rounding.
+constexpr double kSmallGradient = 1e-2;
+
+double epsilon(Precision precision) {
+  return precision == Precision::kFloat64 ? std::numeric_limits<double>::epsilon()
+                                          : std::numeric_limits<float>::epsilon();
+}
+
+double relative(double distance, double scale) {
+  if (distance == 0) return 0;
+  return scale > 0 ? distance / scale : std::numeric_limits<double>::infinity();
+}
+
+// NaN counts as larger than any number.
+bool is_larger(double a, double b) { return !std::isnan(b) && (std::isnan(a) || a > b); }
+
+double norm_of_all(const Records& records, Stage stage) {
+  double squares = 0;
+  for (const auto& [key, recorded] : records)
+    if (key.stage == stage) squares += std::pow(recorded.sketch.norm(), 2);
+  return std::sqrt(squares);
+}
+
+class Comparer {
+ public:
+  Comparer(const Records& layout, const Records& reference, Precision precision)
+      : layout_(layout),
+        reference_(reference),
+        precision_(precision),
+        small_gradient_(kSmallGradient * norm_of_all(reference, Stage::kGradient)) {
+    for (int i = 0; i < kNumStages; ++i)
+      result_.stages.emplace_back().stage = static_cast<Stage>(i);
+  }
+
+  Result<Comparison> run() {
+    for (const auto& [key, recorded] : reference_)
+      if (!layout_.contains(key)) return lacks(key, recorded, "the layout");
+    for (const auto& [key, recorded] : layout_) {
+      const auto found = reference_.find(of_reference(key));
+      if (found == reference_.end()) return lacks(key, recorded, "one rank");
+      take(key, recorded, found->second);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // The one rank is the only replica of its parameters.
+  static Key of_reference(Key key) {
+    if (is_of_parameters(key.stage)) key.part = 0;
+    return key;
+  }
+
+  static tl::unexpected<Error> lacks(const Key& key, const Recorded& recorded, const char* side) {
+    return fail(ExitCode::kUnusable,
+                fmt::format("{} recorded nothing for {}", side, describe({key, recorded.name})),
+                "this is a bug of ptrain; please report it");
+  }
+
+  void take(const Key& key, const Recorded& mine, const Recorded& truth) {
+    StageResult& stage = result_.stages[static_cast<std::size_t>(key.stage)];
+    if (key.stage == Stage::kUpdated && is_noise(key)) return void(++stage.num_noise);
+    const Difference difference{key, mine.name, apart(key, mine.sketch, truth.sketch),
+                                tolerance(key.stage, precision_)};
+    if (stage.num_compared++ == 0 || is_larger(difference.relative, stage.largest.relative))
+      stage.largest = difference;
+    if (!difference.differs()) return;
+    ++stage.num_different;
+    auto& first = is_of_parameters(key.stage) ? result_.first_parameter : result_.first_segment;
+    if (!first) first = difference;
+  }
+
+  double apart(const Key& key, const Sketch& mine, const Sketch& truth) const {
+    const double far = distance(mine, truth);
+    if (key.stage == Stage::kGradient)
+      return relative(far, std::max(truth.norm(), small_gradient_));
+    if (key.stage != Stage::kUpdated) return relative(far, truth.norm());
+    // A last bit of the parameter itself is no difference of its update.
+    const double rounding = epsilon(precision_) * truth.norm();
+    return relative(std::isnan(far) ? far : std::max(0.0, far - rounding),
+                    distance(truth, of(Stage::kInitial, key)));
+  }
+
+  bool is_noise(const Key& key) const {
+    return of(Stage::kGradient, key).norm() <=
+           tolerance(Stage::kGradient, precision_) * small_gradient_;
+  }
+
+  // What one rank recorded of the same parameter in another stage.
+  Sketch of(Stage stage, const Key& key) const {
+    const auto found = reference_.find({stage, key.position, 0});
+    return found == reference_.end() ? Sketch{} : found->second.sketch;
+  }
+
+  const Records& layout_;
+  const Records& reference_;
+  Precision precision_;
+  double small_gradient_;
+  Comparison result_;
+};
+
+}  // namespace
+
+// Rows and initial values are the same bits; only the sums of a sketch may be rounded. float64 and
+// float32 as what layouts are tested with. In bfloat16 a product is rounded
+// to 8 bits, so that sums in another order may differ in the last of them, a few parts in a
+// thousand.
+double tolerance(Stage stage, Precision precision) {
+  if (stage == Stage::kRows) return 0;  // sums of whole numbers
+  if (stage == Stage::kInitial) return 1e-13;
+  const bool updated = stage == Stage::kUpdated;
+  switch (precision) {
+    case Precision::kFloat64:
+      return updated ? 1e-6 : 1e-9;
+    case Precision::kFloat32:
+      return updated ? 1e-3 : 1e-5;
+    case Precision::kBFloat16:
+      return updated ? 1e-1 : stage == Stage::kLoss ? 1e-3 : 1e-2;
+  }
+  return 0;
+}
+
+Result<Comparison> compare(const Records& layout, const Records& reference, Precision precision) {
+  return Comparer(layout, reference, precision).run();
+}
+
+std::string describe(const Difference& difference) {
+  std::string part;
+  if (is_of_parameters(difference.key.stage))
+    part = fmt::format(", replica {}", difference.key.part);
+  else if (difference.key.stage != Stage::kStep)
+    part = fmt::format(", micro-batch {}", difference.key.part);
+  return fmt::format("{}: {}{}", to_string(difference.key.stage), difference.name, part);
+}
+
+}  // namespace ptrain::parity

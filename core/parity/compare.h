@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/parity/record.h"
+#include "core/recipe/recipe.h"
+
+namespace ptrain::parity {
+
+// How far, relative to the reference's norm, tensors of a stage may lie apart. Of kUpdated the norm
+// is that of the way from the initial values.
+double tolerance(Stage stage, recipe::Precision precision);
+
+// One tensor beside the reference's.
+struct Difference {
+  Key key;
+  std::string name;
+  double relative = 0;  // NaN: one of them is not finite
+  double allowed = 0;
+  bool differs() const { return !(relative <= allowed); }
+};
+
+struct StageResult {
+  Stage stage = Stage::kRows;
+  int num_compared = 0;
+  int num_different = 0;
+  // Parameters whose gradient is zero but for rounding: what an optimizer makes of such is noise.
+  int num_noise = 0;
+  Difference largest;
+};
+
+struct Comparison {
+  std::vector<StageResult> stages;            // in the order of Stage
+  std::optional<Difference> first_segment;    // of rows, forward, loss, backward, whole step
+  std::optional<Difference> first_parameter;  // of the others
+  bool equal() const { return !first_segment && !first_parameter; }
+};
+
+// A layout's records, of all its ranks, beside those of one rank. Errors (kUnusable): one of them
+// lacks a tensor that the other has.
+Result<Comparison> compare(const Records& layout, const Records& reference,
+                           recipe::Precision precision);
+
+// "forward: block 3, micro-batch 1", "gradients: model.norm.weight, replica 0"
+std::string describe(const Difference& difference);
+
+}  // namespace ptrain::parity

@@ -1,0 +1,94 @@
+#include "core/parity/record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/run/json_fields.h"
+
+namespace ptrain::parity {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMostPositions = 1 << 30;
+
+Status bad(std::string_view what) {
+  return fail(ExitCode::kUnusable, fmt::format("{}: not a record of a parity run", what),
+              "run `ptrain run --parity` again, in a new directory");
+}
+
+// An infinity or NaN, which JSON has no number for, is null.
+double number_of(const json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool is_record(const json& item) {
+  if (!item.is_array() || item.size() != 5 || !item[3].is_string() || !item[4].is_array())
+    return false;
+  for (int i = 0; i < 3; ++i)
+    if (!item[i].is_number_integer() || item[i] < 0 || item[i] >= kMostPositions) return false;
+  return item[0] < kNumStages && item[4].size() == Sketch::kSums;
+}
+
+}  // namespace
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::kRows:
+      return "rows";
+    case Stage::kInitial:
+      return "initial values";
+    case Stage::kForward:
+      return "forward";
+    case Stage::kLoss:
+      return "loss";
+    case Stage::kBackward:
+      return "backward";
+    case Stage::kGradient:
+      return "gradients";
+    case Stage::kStep:
+      return "whole step";
+    case Stage::kUpdated:
+      return "after the update";
+  }
+  return "";
+}
+
+bool is_of_parameters(Stage stage) {
+  return stage == Stage::kInitial || stage == Stage::kGradient || stage == Stage::kUpdated;
+}
+
+void add(Records& records, const Records& more) {
+  for (const auto& [key, recorded] : more) {
+    Recorded& mine = records[key];
+    mine.name = recorded.name;
+    mine.sketch.add(recorded.sketch);
+  }
+}
+
+std::string to_text(const Records& records) {
+  json out = json::array();
+  for (const auto& [key, recorded] : records)
+    out.push_back(
+        {static_cast<int>(key.stage), key.position, key.part, recorded.name, recorded.sketch.sums});
+  return run::dump_line(out);
+}
+
+Result<Records> records_from_text(std::string_view text, std::string_view what) {
+  PTRAIN_TRY(const json items, run::parse_json(text, what));
+  if (!items.is_array()) PTRAIN_CHECK(bad(what));
+  Records records;
+  for (const json& item : items) {
+    if (!is_record(item)) PTRAIN_CHECK(bad(what));
+    Recorded& recorded =
+        records[{static_cast<Stage>(item[0].get<int>()), item[1].get<int>(), item[2].get<int>()}];
+    recorded.name = item[3].get<std::string>();
+    for (std::size_t i = 0; i < Sketch::kSums; ++i) recorded.sketch.sums[i] = number_of(item[4][i]);
+  }
+  return records;
+}
+
+}  // namespace ptrain::parity

@@ -1,0 +1,195 @@
+#include "engine/train/parity.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "core/parity/record.h"
+#include "engine/base/engine_error.h"
+#include "engine/train/attempt.h"
+
+namespace ptrain::train {
+namespace {
+
+using parity::Sketch;
+using parity::Stage;
+using program::Action;
+using program::Kind;
+
+// Element 0 of `tensor` is element `first` of the tensor that it is a piece of.
+Sketch sketch_of(const Tensor& tensor, std::int64_t first = 0) {
+  Sketch sketch;
+  dispatch(tensor.dtype, [&](auto zero) {
+    for (std::int64_t row = 0; row < tensor.rows; ++row) {
+      const auto* values = tensor.as<decltype(zero)>() + row * tensor.stride;
+      for (std::int64_t col = 0; col < tensor.cols; ++col)
+        sketch.add(first + row * tensor.cols + col, static_cast<double>(values[col]));
+    }
+  });
+  return sketch;
+}
+
+Sketch sketch_of(const std::vector<std::int32_t>& values) {
+  Sketch sketch;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    sketch.add(static_cast<std::int64_t>(i), values[i]);
+  return sketch;
+}
+
+Sketch sketch_of(double value) {
+  Sketch sketch;
+  sketch.add(0, value);
+  return sketch;
+}
+
+// What one rank sees of a step.
+class Recorder {
+ public:
+  explicit Recorder(Attempt& attempt)
+      : attempt_(attempt),
+        shape_(*attempt.shape),
+        replica_(mesh::coordinates_of(shape_.layout(), attempt.input.world.rank()).dp) {}
+
+  void rows(const data::StepRows& rows) {
+    for (std::size_t i = 0; i < rows.micro_batches.size(); ++i) {
+      const data::MicroBatch& batch = rows.micro_batches[i];
+      const int part = part_of(static_cast<int>(i));
+      put({Stage::kRows, 0, part}, "tokens", sketch_of(batch.tokens));
+      put({Stage::kRows, 1, part}, "targets", sketch_of(batch.targets));
+      put({Stage::kRows, 2, part}, "positions", sketch_of(batch.positions));
+    }
+  }
+
+  // `view` picks what is recorded of a run of a rank's shard.
+  template <class View>
+  void parameters(Stage stage, View view) {
+    const auto& all = shape_.architecture().parameters;
+    for (auto& group : shape_.executor().groups())
+      for (const auto& run : group.runs()) {
+        const int backwards = static_cast<int>(all.size()) - 1 - run.parameter;
+        put({stage, backwards, replica_}, all[static_cast<std::size_t>(run.parameter)].name,
+            sketch_of(view(group, run), run.begin));
+      }
+  }
+
+  void masters(Stage stage) {
+    parameters(stage, [](auto& group, const auto& run) { return group.master(run); });
+  }
+
+  void observe(const Action& action, bool begins) {
+    if (begins) {
+      if (action.kind == Kind::kGradNorm)
+        parameters(Stage::kGradient,
+                   [](auto& group, const auto& run) { return group.gradient(run); });
+      return;
+    }
+    attempt_.input.control.set_step(++num_actions_);  // progress, for who watches for hangs
+    if (action.kind == Kind::kForward) forward(action);
+    if (action.kind == Kind::kBackward) backward(action);
+  }
+
+  void step(const execute::StepResult& result) {
+    if (attempt_.input.world.rank() != 0) return;
+    put({Stage::kStep, 0, 0}, "targets", sketch_of(static_cast<double>(result.num_targets)));
+    put({Stage::kStep, 1, 0}, "mean loss", sketch_of(result.loss));
+    put({Stage::kStep, 2, 0}, "gradient norm", sketch_of(result.grad_norm));
+    put({Stage::kStep, 3, 0}, "scale of gradients", sketch_of(result.scale));
+  }
+
+  void write() const {
+    const std::string path =
+        attempt_.directory.parity(attempt_.input.request.attempt, attempt_.input.world.rank());
+    std::ofstream file(path);
+    file << parity::to_text(records_) << '\n';
+    if (!file.flush())
+      throw EngineError(ExitCode::kEnvironment, "cannot write " + path,
+                        "its folder must be writable, and its disk have room");
+  }
+
+ private:
+  // Pieces of one tensor add up.
+  void put(const parity::Key& key, std::string name, const Sketch& sketch) {
+    parity::Recorded& recorded = records_[key];
+    recorded.name = std::move(name);
+    recorded.sketch.add(sketch);
+  }
+
+  // Micro-batches count over all ranks, as the rows in the stream do.
+  int part_of(int micro_batch) const {
+    return micro_batch * shape_.layout().num_data_ranks() + shape_.data_rank();
+  }
+
+  std::string name_of(int layer) const {
+    switch (shape_.architecture().layers[static_cast<std::size_t>(layer)].kind) {
+      case model::LayerKind::kEmbedding:
+        return "embedding";
+      case model::LayerKind::kHead:
+        return "head";
+      case model::LayerKind::kBlock:
+        break;
+    }
+    return fmt::format("block {}", layer - 1);
+  }
+
+  bool is_head(int layer) const {
+    return shape_.architecture().layers[static_cast<std::size_t>(layer)].kind ==
+           model::LayerKind::kHead;
+  }
+
+  void forward(const Action& action) {
+    if (is_head(action.layer_last)) return;  // it makes the loss, with its backward
+    put({Stage::kForward, action.layer_last, part_of(action.micro_batch)},
+        name_of(action.layer_last), sketch_of(shape_.executor().stream(action.micro_batch)));
+  }
+
+  void backward(const Action& action) {
+    const int part = part_of(action.micro_batch);
+    if (is_head(action.layer_last)) {
+      const layers::LossSums sums = shape_.executor().sums();
+      put({Stage::kLoss, 0, part}, "sum over targets", sketch_of(sums.loss - before_.loss));
+      put({Stage::kLoss, 1, part}, "number of targets",
+          sketch_of(static_cast<double>(sums.num_targets - before_.num_targets)));
+      before_ = sums;
+    }
+    if (action.layer_first == 0) return;  // nothing lies before the embedding
+    const int last = static_cast<int>(shape_.architecture().layers.size()) - 1;
+    put({Stage::kBackward, last - action.layer_first, part}, name_of(action.layer_first),
+        sketch_of(shape_.executor().stream_gradient(action.micro_batch)));
+  }
+
+  Attempt& attempt_;
+  ShapeRun& shape_;
+  int replica_;
+  parity::Records records_;
+  layers::LossSums before_;  // of the micro-batches before
+  std::int64_t num_actions_ = 0;
+};
+
+}  // namespace
+
+Outcome record_parity(const TrainInput& input) {
+  input.control.set_phase("starting");
+  Attempt attempt(input);
+  attempt.span = recipe::shape_after(attempt.recipe, 0);
+  begin(attempt, Start{});
+  ShapeRun& shape = *attempt.shape;
+  const auto& layout = shape.layout();
+  Recorder recorder(attempt);
+  const auto rows = attempt.loader->next(shape.data_rank(), layout.num_data_ranks(),
+                                         layout.num_micro_batches, layout.micro_batch);
+  recorder.rows(rows);
+  recorder.masters(Stage::kInitial);
+  shape.executor().observe(
+      [&](const Action& action, bool begins) { recorder.observe(action, begins); });
+  recorder.step(
+      shape.executor().train(shape.train_program(), rows.micro_batches, attempt.settings_of(1)));
+  shape.executor().observe(nullptr);
+  recorder.masters(Stage::kUpdated);
+  recorder.write();
+  shape.close();
+  return {ExitCode::kDone, "recorded", ""};
+}
+
+}  // namespace ptrain::train

@@ -1,0 +1,161 @@
+#include "core/parity/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace ptrain::parity {
+namespace {
+
+using recipe::Precision;
+
+Recorded recorded(const std::string& name, double value) {
+  Recorded result{name, {}};
+  result.sketch.add(0, value);
+  return result;
+}
+
+// Two micro-batches through one block, and two parameters of which "b" hardly has a gradient.
+Records one_rank() {
+  Records records;
+  for (int part = 0; part < 2; ++part) {
+    records[{Stage::kRows, 0, part}] = recorded("tokens", 7);
+    records[{Stage::kForward, 0, part}] = recorded("embedding", 2);
+    records[{Stage::kForward, 1, part}] = recorded("block 0", 3);
+    records[{Stage::kLoss, 0, part}] = recorded("sum over targets", 5);
+    records[{Stage::kBackward, 0, part}] = recorded("block 0", 1);
+  }
+  records[{Stage::kInitial, 0, 0}] = recorded("a", 1);
+  records[{Stage::kInitial, 1, 0}] = recorded("b", 1);
+  records[{Stage::kGradient, 0, 0}] = recorded("a", 4);
+  records[{Stage::kGradient, 1, 0}] = recorded("b", 1e-9);
+  records[{Stage::kStep, 0, 0}] = recorded("mean loss", 2.5);
+  records[{Stage::kUpdated, 0, 0}] = recorded("a", 1.5);
+  records[{Stage::kUpdated, 1, 0}] = recorded("b", 1.5);
+  return records;
+}
+
+// The same of two replicas.
+Records two_replicas() {
+  Records records = one_rank();
+  for (const auto& [key, value] : one_rank())
+    if (is_of_parameters(key.stage)) records[{key.stage, key.position, 1}] = value;
+  return records;
+}
+
+Comparison compared(const Records& layout, Precision precision = Precision::kFloat32) {
+  const auto result = compare(layout, one_rank(), precision);
+  EXPECT_TRUE(result) << result.error().message;
+  return result.value_or(Comparison{});
+}
+
+void set(Records& records, Key key, double value) {
+  records.at(key).sketch = {};
+  records.at(key).sketch.add(0, value);
+}
+
+TEST(Compare, EqualIsEqual) {
+  const Comparison comparison = compared(two_replicas());
+  EXPECT_TRUE(comparison.equal());
+  ASSERT_EQ(comparison.stages.size(), 8u);
+  EXPECT_EQ(comparison.stages[static_cast<std::size_t>(Stage::kForward)].num_compared, 4);
+  EXPECT_EQ(comparison.stages[static_cast<std::size_t>(Stage::kGradient)].num_compared, 4);
+}
+
+TEST(Compare, NamesTheFirstSegmentInTheOrderOfTheStep) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kBackward, 0, 0}, 1.1);
+  set(layout, {Stage::kLoss, 0, 1}, 5.1);
+  set(layout, {Stage::kForward, 1, 1}, 3.003);
+  const Comparison comparison = compared(layout);
+  ASSERT_TRUE(comparison.first_segment);
+  EXPECT_EQ(describe(*comparison.first_segment), "forward: block 0, micro-batch 1");
+  EXPECT_NEAR(comparison.first_segment->relative, 1e-3, 1e-9);
+  EXPECT_FALSE(comparison.first_parameter);
+}
+
+TEST(Compare, NamesTheFirstParameterAndItsReplica) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kGradient, 0, 1}, 4.1);
+  set(layout, {Stage::kUpdated, 0, 1}, 1.4);
+  const Comparison comparison = compared(layout);
+  EXPECT_FALSE(comparison.first_segment);
+  ASSERT_TRUE(comparison.first_parameter);
+  EXPECT_EQ(describe(*comparison.first_parameter), "gradients: a, replica 1");
+}
+
+TEST(Compare, TheTolerancesAreThoseOfThePrecision) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kForward, 0, 0}, 2 * (1 + 1e-6));
+  EXPECT_TRUE(compared(layout, Precision::kFloat32).equal());
+  EXPECT_FALSE(compared(layout, Precision::kFloat64).equal());
+  set(layout, {Stage::kForward, 0, 0}, 2 * (1 + 1e-3));
+  EXPECT_FALSE(compared(layout, Precision::kFloat32).equal());
+  EXPECT_TRUE(compared(layout, Precision::kBFloat16).equal());
+}
+
+TEST(Compare, RowsAndInitialValuesAreTheSameBits) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kInitial, 1, 1}, 1 + 1e-7);
+  EXPECT_FALSE(compared(layout, Precision::kBFloat16).equal());
+}
+
+// The update is measured by the way that the parameter went: 0.5.
+TEST(Compare, UpdatesAreMeasuredByTheirWay) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kUpdated, 0, 0}, 1.5 + 0.5 * 2e-3);
+  const Comparison comparison = compared(layout);
+  ASSERT_TRUE(comparison.first_parameter);
+  EXPECT_NEAR(comparison.first_parameter->relative, 2e-3, 1e-6);
+  set(layout, {Stage::kUpdated, 0, 0}, 1.5 + 1.5e-7);  // its last bit
+  EXPECT_TRUE(compared(layout).equal());
+}
+
+TEST(Compare, WhatIsOnlyRoundingIsLeftOut) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kGradient, 1, 0}, -1e-9);
+  set(layout, {Stage::kUpdated, 1, 0}, 0.5);
+  const Comparison comparison = compared(layout);
+  EXPECT_TRUE(comparison.equal());
+  EXPECT_EQ(comparison.stages.back().num_noise, 2);
+  EXPECT_EQ(comparison.stages.back().num_compared, 2);
+}
+
+TEST(Compare, NotANumberDiffers) {
+  Records layout = two_replicas();
+  set(layout, {Stage::kForward, 0, 0}, std::nan(""));
+  const Comparison comparison = compared(layout);
+  ASSERT_TRUE(comparison.first_segment);
+  EXPECT_TRUE(std::isnan(comparison.first_segment->relative));
+}
+
+TEST(Compare, WhatOneSideLacksIsAnError) {
+  Records layout = two_replicas();
+  layout.erase({Stage::kForward, 1, 1});
+  const auto result = compare(layout, one_rank(), Precision::kFloat32);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "the layout recorded nothing for forward: block 0, micro-batch 1");
+  EXPECT_FALSE(compare(two_replicas(), layout, Precision::kFloat32));
+}
+
+TEST(Record, ReadsWhatItWrites) {
+  Records records = one_rank();
+  set(records, {Stage::kForward, 0, 0}, 1.0 / 3);
+  const auto read = records_from_text(to_text(records), "file");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, records);
+  set(records, {Stage::kForward, 0, 0}, std::nan(""));
+  const auto with_nan = records_from_text(to_text(records), "file");
+  ASSERT_TRUE(with_nan);
+  EXPECT_TRUE(std::isnan(with_nan->at({Stage::kForward, 0, 0}).sketch.norm()));
+}
+
+TEST(Record, DamageIsNamed) {
+  for (const char* text :
+       {"{}", "[1]", "[[0,0,0,\"tokens\",[1]]]", "[[99,0,0,\"a\",[]]]", "[[0,-1,0,\"a\",[]]]", "["})
+    EXPECT_FALSE(records_from_text(text, "file")) << text;
+}
+
+}  // namespace
+}  // namespace ptrain::parity
