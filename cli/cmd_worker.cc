@@ -14,6 +14,7 @@
 #include "core/run/directory.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 
 namespace ptrain::cli {
 
@@ -25,6 +26,13 @@ Result<run::Request> read_request(const std::string& argument) {
   if (argument.starts_with("{")) return run::request_from_json_text(argument);
   PTRAIN_TRY(const std::string text, read_file(argument, kMostRequest));
   return run::request_from_json_text(text);
+}
+
+// Without a plan: a probe, which measures the processor, or what the engine will complain about.
+EngineKind engine_for(const run::Request& request) {
+  const run::Directory directory{request.run_directory};
+  const auto plan = read_plan(directory.attempt_plan(request.attempt));
+  return plan ? engine_of(*plan) : EngineKind::kProcessor;
 }
 
 // From here on all output of this rank goes to its own log.
@@ -49,7 +57,7 @@ Result<ExitCode> cmd_worker(const WorkerArguments& arguments) {
   if (!request.run_directory.empty())  // a probe has none
     PTRAIN_CHECK(
         redirect_to(run::Directory{request.run_directory}.rank_log(request.attempt, rank)));
-  PTRAIN_TRY(const int code, run_engine(request));
+  PTRAIN_TRY(const int code, run_engine(request, engine_for(request)));
   std::fflush(nullptr);
   ::_exit(code);  // taking libtorch apart costs 0.2 s (measured) and nobody needs it
 }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/torch_version.h"
@@ -11,12 +12,6 @@
 #include "launcher/base/file.h"
 
 namespace ptrain::cli {
-
-namespace {
-
-constexpr const char* kName = "libptrain_engine.so";
-
-}  // namespace
 
 Result<std::string> own_path() {
   std::error_code error;
@@ -27,22 +22,39 @@ Result<std::string> own_path() {
   return path.string();
 }
 
-Result<std::string> find_engine() {
+EngineKind engine_of(const run::Plan& plan) {
+  const bool names_gpus =
+      std::ranges::any_of(plan.ranks, [](const run::RankPlace& place) { return place.gpu >= 0; });
+  return names_gpus ? EngineKind::kGpu : EngineKind::kProcessor;
+}
+
+Result<std::string> find_engine(EngineKind kind) {
+  const bool is_gpu = kind == EngineKind::kGpu;
+  const char* const name = is_gpu ? "libptrain_engine_cuda.so" : "libptrain_engine.so";
   PTRAIN_TRY(const std::string binary, own_path());
-  const std::string path = (std::filesystem::path(binary).parent_path() / kName).string();
+  const std::string path = (std::filesystem::path(binary).parent_path() / name).string();
   if (is_regular_file(path)) return path;
+  if (is_gpu)
+    return fail(
+        ExitCode::kEnvironment,
+        fmt::format("the plan puts ranks on GPUs, but this ptrain is built without CUDA: {} "
+                    "is missing",
+                    path),
+        "build it with the CMake preset `cuda`, or give a cluster file without GPUs "
+        "(--cluster, cluster.file)");
   return fail(ExitCode::kEnvironment, fmt::format("no engine: {} is missing", path),
               "build it (scripts/setup), or use a ptrain that was built with PTRAIN_ENGINE=ON");
 }
 
 namespace {
 
-Result<ptrain_engine_main_t> open_engine() {
-  PTRAIN_TRY(const std::string path, find_engine());
+Result<ptrain_engine_main_t> open_engine(EngineKind kind) {
+  PTRAIN_TRY(const std::string path, find_engine(kind));
   void* module = ::dlopen(path.c_str(), RTLD_LOCAL | RTLD_NOW);
   if (module == nullptr)
     return fail(ExitCode::kEnvironment, fmt::format("cannot open the engine: {}", ::dlerror()),
-                "its libraries (torch, MPI) are missing or of another version: run scripts/setup");
+                "its libraries (torch or CUDA, MPI) are missing or of another version: run "
+                "scripts/setup");
   PTRAIN_CHECK(check_torch_version());
   void* entry = ::dlsym(module, PTRAIN_ENGINE_MAIN);
   if (entry == nullptr)
@@ -53,8 +65,8 @@ Result<ptrain_engine_main_t> open_engine() {
 
 }  // namespace
 
-Result<int> run_engine(const run::Request& request) {
-  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine());
+Result<int> run_engine(const run::Request& request, EngineKind kind) {
+  PTRAIN_TRY(const ptrain_engine_main_t engine_main, open_engine(kind));
   const std::string build(run::build_id());
   return engine_main(build.c_str(), run::to_json_text(request).c_str());
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/engine_module.h"
 #include "cli/probe.h"
 #include "core/base/cache_folder.h"
 #include "core/data/lengths.h"
@@ -32,10 +33,29 @@ std::string cluster_path(const recipe::LoadedRecipe& loaded) {
   return installed.empty() ? beside.string() : installed;
 }
 
+// GPUs that this build cannot use count as not there.
+void drop_useless_gpus(cluster::Cluster& host, std::vector<std::string>& notes) {
+  cluster::Node& node = host.nodes.front();
+  if (node.num_gpus == 0 || find_engine(EngineKind::kGpu)) return;
+  notes.push_back(
+      fmt::format("{} GPUs of this machine stay idle: this ptrain is built without CUDA (CMake "
+                  "preset `cuda`)",
+                  node.num_gpus));
+  node.num_gpus = 0;
+  host.figures = cluster::default_figures();
+}
+
 // With an empty runner only what was measured before is used.
 Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, cluster::ProbeRunner runner,
                                      bool probe_again, std::vector<std::string>& notes) {
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());
+  drop_useless_gpus(host, notes);
+  if (host.nodes.front().num_gpus > 0) {
+    if (!probe_again) return host;
+    return fail(ExitCode::kUsage,
+                "--probe measures processors, but ranks run on this machine's GPUs",
+                "leave --probe out, or give measured figures in a cluster file");
+  }
   std::vector<std::string> told_later;
   PTRAIN_TRY(const plan::Placement placement, plan::place_ranks(recipe, host, told_later));
   const cluster::ProbeKey key{cluster::processor_name(), placement.num_ranks,

@@ -35,10 +35,10 @@ Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
   PTRAIN_TRY(const auto continuation, resume::continue_from(checkpoint, loaded.recipe));
   say_what_happens(continuation);
   PTRAIN_CHECK(resume::permit(continuation, loaded.recipe, arguments.allow_changes));
-  PTRAIN_CHECK(check_start());
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = continuation.origin;
+  PTRAIN_CHECK(check_start(planning.plan));
   supervise::StopSignals signals;
   PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, planning.plan));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));

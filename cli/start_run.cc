@@ -22,9 +22,9 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
   return absolute_path(fmt::format("runs/{}/{:%Y%m%d-%H%M%S}", name, now));
 }
 
-Status check_start() {
+Status check_start(const run::Plan& plan) {
   PTRAIN_CHECK(start::Mpirun::find());
-  PTRAIN_CHECK(find_engine());
+  PTRAIN_CHECK(find_engine(engine_of(plan)));
   return {};
 }
 
@@ -52,7 +52,7 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
                            const supervise::RunLock&, supervise::StopSignals& signals) {
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
-  PTRAIN_CHECK(find_engine());
+  PTRAIN_CHECK(find_engine(engine_of(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
   return supervise::supervise({directory, plan, mpirun, worker, signals}).code;
 }

@@ -31,6 +31,20 @@ Figures default_figures() {
   return figures;
 }
 
+Figures default_gpu_figures() {
+  Figures figures;
+  figures.matmul_float32 = 1.5e13;
+  figures.matmul_float64 = 8e12;
+  figures.memory_bytes_per_s = 1.2e12;
+  figures.all_gather = {2e-5, 1.5e11};
+  figures.reduce_scatter = {2e-5, 1.5e11};
+  derive_kernel_figures(figures);
+  figures.matmul_bfloat16 = 2e14;
+  figures.assumed = true;
+  figures.source = "assumed: GPUs are not measured";
+  return figures;
+}
+
 TransferCost default_link() { return {5e-5, 1.1e9}; }
 
 }  // namespace ptrain::cluster

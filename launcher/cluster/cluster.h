@@ -10,8 +10,10 @@ namespace ptrain::cluster {
 
 struct Node {
   std::string name;
-  int num_cores = 1;              // physical cores that we may use
-  std::int64_t memory_bytes = 0;  // that we may use
+  int num_cores = 1;                  // physical cores that we may use
+  std::int64_t memory_bytes = 0;      // that we may use
+  int num_gpus = 0;                   // where there are some, ranks run on them alone
+  std::int64_t gpu_memory_bytes = 0;  // of one
   bool operator==(const Node&) const = default;
 };
 
@@ -98,6 +100,9 @@ void derive_kernel_figures(Figures& figures);
 // Figures to plan with where no probe was made: a slow core of a server of 2020, shared memory
 // between processes. Good enough to order layouts, not to tell the time.
 Figures default_figures();
+// The same where ranks run on GPUs: of a data centre of 2020, at what programs reach of its data
+// sheet.
+Figures default_gpu_figures();
 TransferCost default_link();  // 10 Gbit/s Ethernet
 
 }  // namespace ptrain::cluster

@@ -73,7 +73,8 @@ class Reader {
     Cluster cluster;
     PTRAIN_TRY(cluster.name, text(root, "name"));
     PTRAIN_CHECK(nodes(root, cluster));
-    cluster.figures = default_figures();
+    const bool has_gpus = cluster.nodes.front().num_gpus > 0;
+    cluster.figures = has_gpus ? default_gpu_figures() : default_figures();
     cluster.link = default_link();
     if (const Yaml* node = root.child("figures")) {
       PTRAIN_TRY(cluster.figures, figures(*node));
@@ -147,12 +148,18 @@ class Reader {
 
   // One entry of the list, as often as it counts.
   Result<std::vector<cluster::Node>> node(const Yaml& entry) const {
-    PTRAIN_CHECK(keys(entry, "a node", {"name", "count", "cores", "memory_gib"}));
+    PTRAIN_CHECK(
+        keys(entry, "a node", {"name", "count", "cores", "memory_gib", "gpus", "gpu_memory_gib"}));
     cluster::Node node;
     PTRAIN_TRY(node.name, text(entry, "name"));
     PTRAIN_TRY(node.num_cores, count(entry, "cores"));
     PTRAIN_TRY(const double gib, positive(entry, "memory_gib", 1e6));
     node.memory_bytes = static_cast<std::int64_t>(gib * kBytesPerGib);
+    if (entry.child("gpus") != nullptr || entry.child("gpu_memory_gib") != nullptr) {
+      PTRAIN_TRY(node.num_gpus, count(entry, "gpus"));
+      PTRAIN_TRY(const double gpu_gib, positive(entry, "gpu_memory_gib", 1e6));
+      node.gpu_memory_bytes = static_cast<std::int64_t>(gpu_gib * kBytesPerGib);
+    }
     if (entry.child("count") == nullptr) return std::vector{node};
     PTRAIN_TRY(const int num_copies, count(entry, "count"));
     std::vector<cluster::Node> copies(static_cast<std::size_t>(num_copies), node);

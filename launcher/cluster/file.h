@@ -11,6 +11,7 @@ namespace ptrain::cluster {
 //   name: two-nodes
 //   nodes:
 //     - {name: node, count: 2, cores: 32, memory_gib: 256}     # count > 1: node-0, node-1
+//       # gpus: 8, gpu_memory_gib: 80          # ranks run on these
 //   figures:                                   # may be left out: defaults, marked as assumed
 //     matmul_flops_per_s: {float32: 9.0e+10, float64: 4.5e+10}
 //     memory_bytes_per_s: 8.0e+9

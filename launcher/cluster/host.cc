@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
+
+#include "launcher/base/subprocess.h"
 
 namespace ptrain::cluster {
 
@@ -91,6 +94,38 @@ std::optional<std::int64_t> bytes_from_memory_max(std::string_view text) {
   return bytes;
 }
 
+Gpus gpus_from_nvidia_smi(std::string_view text, const char* visible) {
+  constexpr std::int64_t kMib = 1024 * 1024;
+  Gpus gpus;
+  std::istringstream lines{std::string(text)};
+  for (std::int64_t mib = 0; lines >> mib && mib > 0; ++gpus.count)
+    gpus.memory_bytes = gpus.count == 0 ? mib * kMib : std::min(gpus.memory_bytes, mib * kMib);
+  if (visible == nullptr) return gpus;
+  // Numbers or names, by commas; nothing, or what begins with -1, hides all.
+  const std::string_view list(visible);
+  const bool hides_all = list.empty() || list.starts_with("-1");
+  const auto named = 1 + std::ranges::count(list, ',');
+  gpus.count = hides_all ? 0 : std::min(gpus.count, static_cast<int>(named));
+  return gpus;
+}
+
+namespace {
+
+// Only where the driver is: nvidia-smi may take a second.
+Gpus usable_gpus() {
+  std::error_code error;
+  const char* const program = "/usr/bin/nvidia-smi";
+  if (!std::filesystem::exists("/proc/driver/nvidia/version", error) ||
+      !std::filesystem::exists(program, error))
+    return {};
+  const auto answer = base::run_to_end(
+      {{program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"}, {}});
+  if (!answer || answer->status != base::ExitStatus{}) return {};
+  return gpus_from_nvidia_smi(answer->output, std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+}  // namespace
+
 Result<Cluster> this_host() {
   PTRAIN_TRY(const Topology topology, load_topology());
   Node node;
@@ -103,7 +138,13 @@ Result<Cluster> this_host() {
     if (const auto bytes = bytes_from_memory_max(read_text(group / "memory.max")))
       node.memory_bytes = std::min(node.memory_bytes, *bytes);
   }
-  return Cluster{"this machine", {node}, default_figures(), default_link()};
+  const Gpus gpus = usable_gpus();
+  node.num_gpus = gpus.count;
+  node.gpu_memory_bytes = gpus.memory_bytes;
+  return Cluster{"this machine",
+                 {node},
+                 node.num_gpus > 0 ? default_gpu_figures() : default_figures(),
+                 default_link()};
 }
 
 std::string processor_name() {

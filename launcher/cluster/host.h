@@ -10,8 +10,8 @@
 namespace ptrain::cluster {
 
 // This machine as a cluster of one node: physical cores that this process may run on, memory that
-// it may use; the limits of a container (cgroup v2) count. Figures are the defaults until a probe
-// replaces them.
+// it may use; the limits of a container (cgroup v2) count; GPUs that this process may use. Figures
+// are the defaults until a probe replaces them.
 Result<Cluster> this_host();
 
 // The processor's name as the system prints it; empty where it does not.
@@ -21,5 +21,14 @@ std::string processor_name();
 std::optional<double> cores_from_cpu_max(std::string_view text);
 // memory.max of cgroup v2: bytes; "max" and anything else is no limit.
 std::optional<std::int64_t> bytes_from_memory_max(std::string_view text);
+
+struct Gpus {
+  int count = 0;
+  std::int64_t memory_bytes = 0;  // of the smallest
+  bool operator==(const Gpus&) const = default;
+};
+// From what `nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits` prints: MiB, a line
+// a GPU. `visible`: CUDA_VISIBLE_DEVICES, null where it is not set.
+Gpus gpus_from_nvidia_smi(std::string_view text, const char* visible);
 
 }  // namespace ptrain::cluster

@@ -52,12 +52,43 @@ Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, i
   return 1;
 }
 
+// That every node has.
+Result<int> gpus_a_node(const cluster::Cluster& cluster, std::size_t num_nodes) {
+  const auto [least, most] = std::minmax_element(
+      cluster.nodes.begin(), cluster.nodes.begin() + static_cast<std::ptrdiff_t>(num_nodes),
+      [](const auto& a, const auto& b) { return a.num_gpus < b.num_gpus; });
+  if (least->num_gpus > 0 || most->num_gpus == 0) return least->num_gpus;
+  return fail(ExitCode::kUsage,
+              fmt::format("node {} has GPUs and node {} has none", most->name, least->name),
+              "run on nodes of one kind: lower cluster.nodes or give another cluster file");
+}
+
+Result<Placement> place_on_gpus(const recipe::Recipe& recipe, int num_nodes, int gpus,
+                                std::vector<std::string>& notes) {
+  Placement out;
+  out.on_gpus = true;
+  PTRAIN_TRY(out.ranks_per_node, choose_ranks_per_node(recipe, num_nodes, gpus));
+  if (out.ranks_per_node > gpus)
+    return fail(ExitCode::kUsage,
+                fmt::format("{} ranks a node, but a node has {} GPUs, one a rank",
+                            out.ranks_per_node, gpus),
+                "lower cluster.ranks_per_node, or parallel.dp and parallel.shard");
+  out.num_ranks = out.ranks_per_node * num_nodes;
+  if (recipe.cluster.ranks_per_node == 0 && out.ranks_per_node < gpus)
+    notes.push_back(
+        fmt::format("{} ranks a node on {} GPUs: more would not divide the rows of "
+                    "every shape, or the recipe fixes dp and shard",
+                    out.ranks_per_node, gpus));
+  return out;
+}
+
 std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placement& placement) {
   std::vector<run::RankPlace> out;
   for (int rank = 0; rank < placement.num_ranks; ++rank) {
     const int node = rank / placement.ranks_per_node;
-    out.push_back({rank, cluster.nodes[static_cast<std::size_t>(node)].name,
-                   rank % placement.ranks_per_node, -1});
+    const int slot = rank % placement.ranks_per_node;
+    out.push_back({rank, cluster.nodes[static_cast<std::size_t>(node)].name, slot,
+                   placement.on_gpus ? slot : -1});
   }
   return out;
 }
@@ -115,6 +146,8 @@ Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Clust
                 "lower cluster.nodes or give another cluster file");
   int cores = cluster.nodes.front().num_cores;
   for (std::size_t n = 0; n < num_nodes; ++n) cores = std::min(cores, cluster.nodes[n].num_cores);
+  PTRAIN_TRY(const int gpus, gpus_a_node(cluster, num_nodes));
+  if (gpus > 0) return place_on_gpus(recipe, static_cast<int>(num_nodes), gpus, notes);
   Placement out;
   PTRAIN_TRY(out.ranks_per_node, choose_ranks_per_node(recipe, static_cast<int>(num_nodes), cores));
   out.num_ranks = out.ranks_per_node * static_cast<int>(num_nodes);

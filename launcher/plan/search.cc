@@ -207,9 +207,12 @@ std::int64_t total_bytes(const program::BytesByClass& bytes) {
 }
 
 std::int64_t rank_memory(const SearchInput& input) {
-  std::int64_t smallest = input.cluster.nodes.front().memory_bytes;
-  for (const auto& node : input.cluster.nodes) smallest = std::min(smallest, node.memory_bytes);
-  return smallest / input.placement.ranks_per_node;
+  const bool on_gpus = input.placement.on_gpus;
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& node : input.cluster.nodes)
+    if (!on_gpus || node.num_gpus > 0)
+      smallest = std::min(smallest, on_gpus ? node.gpu_memory_bytes : node.memory_bytes);
+  return on_gpus ? smallest : smallest / input.placement.ranks_per_node;
 }
 
 namespace {

@@ -86,6 +86,14 @@ TEST_F(BadInput, AnotherMpi) {
   expect_refused(3, {"it says 'mpirun (Open MPI) 3.1.6'"});
 }
 
+TEST_F(BadInput, GpusWithoutAnEngineForThem) {
+  write("cluster.yaml",
+        "name: gpus\nnodes: [{name: here, cores: 2, memory_gib: 8, gpus: 2, gpu_memory_gib: 8}]\n");
+  try_run();
+  expect_refused(3, {"the plan puts ranks on GPUs", "built without CUDA",
+                     "libptrain_engine_cuda.so is missing", "preset `cuda`"});
+}
+
 TEST_F(BadInput, NoEngine) {
   fs::copy_file(binary_, folder_ + "/ptrain");
   binary_ = folder_ + "/ptrain";

@@ -38,6 +38,14 @@ TEST(ClusterFile, FiguresMayBeLeftOutAndAreThenAssumed) {
   EXPECT_TRUE(cluster->figures.assumed);
 }
 
+TEST(ClusterFile, HasNodesWithGpus) {
+  const auto cluster = cluster_from_text(
+      "name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8, gpu_memory_gib: 80}]\n", "c");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->nodes, (std::vector<Node>{{"n", 2, 4294967296, 8, 85899345920}}));
+  EXPECT_EQ(cluster->figures, default_gpu_figures());
+}
+
 struct Bad {
   const char* text;
   int line;
@@ -54,7 +62,11 @@ TEST(ClusterFile, RefusesWithPlace) {
       {"name: a\nnodes:\n  - {name: n, cores: .nan, memory_gib: 1}\n", 3, "above zero"},
       {"name: a\nname: b\nnodes: [{name: n, cores: 2, memory_gib: 4}]\n", 2,
        "duplicate key 'name'"},
-      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8}]\n", 2, "'gpus'"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpu: 8}]\n", 2, "'gpu'"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpus: 8}]\n", 2,
+       "'gpu_memory_gib' is missing"},
+      {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4, gpu_memory_gib: 8}]\n", 2,
+       "'gpus' is missing"},
       {"name: a\nnodes:\n  - {name: n, cores: 2, memory_gib: 4}\n  - {name: n, cores: 1, "
        "memory_gib: 4}\n",
        4, "a node 'n' is there already"},

@@ -20,8 +20,11 @@ struct Placement {
   // A network moves bytes while we compute. Inside a node moving them is work of the core that
   // computes: measured, nothing hides there.
   bool overlaps = false;
+  bool on_gpus = false;  // one rank a GPU: rank r on number r % ranks_per_node of its node
 
-  bool shares_memory() const { return num_ranks > 1 && num_ranks == ranks_per_node; }
+  bool shares_memory() const {
+    return num_ranks > 1 && num_ranks == ranks_per_node && !on_gpus;
+  }
   bool operator==(const Placement&) const = default;
 };
 

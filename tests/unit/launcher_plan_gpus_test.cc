@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include "launcher/plan/plan.h"
+
+namespace ptrain::plan {
+namespace {
+
+constexpr std::int64_t kGib = std::int64_t{1} << 30;
+
+// 12 rows in a step.
+PlanInput input_with(int gpus, int nodes = 1) {
+  PlanInput input;
+  recipe::Recipe& recipe = input.recipe;
+  recipe.name = "small";
+  recipe.model.hidden_size = 64;
+  recipe.model.intermediate_size = 128;
+  recipe.model.num_hidden_layers = 2;
+  recipe.model.num_attention_heads = 4;
+  recipe.model.vocab_size = 320;
+  recipe.cluster.nodes = nodes;
+  recipe::Shape shape;
+  shape.name = "short";
+  shape.sequence = 32;
+  shape.global_batch_tokens = 32 * 12;
+  shape.steps = 1;
+  recipe.shapes = {shape};
+  input.cluster = {"gpus", {}, cluster::default_gpu_figures(), cluster::default_link()};
+  input.cluster.nodes.assign(static_cast<std::size_t>(nodes), {"n", 3, kGib, gpus, 8 * kGib});
+  return input;
+}
+
+TEST(Gpus, TakeOneRankEachAndAreNamedByTheirNumberOnTheNode) {
+  const auto planning = plan_recipe(input_with(2, 2));
+  ASSERT_TRUE(planning) << planning.error().message;
+  const std::vector<run::RankPlace> wanted{
+      {0, "n", 0, 0}, {1, "n", 1, 1}, {2, "n", 0, 0}, {3, "n", 1, 1}};
+  EXPECT_EQ(planning->plan.ranks, wanted);
+  EXPECT_EQ(planning->plan.shapes[0].threads, 1);
+}
+
+// Ranks of one node share a window in host memory, but not on GPUs.
+TEST(Gpus, MeetByMessages) {
+  const auto planning = plan_recipe(input_with(4));
+  ASSERT_TRUE(planning) << planning.error().message;
+  EXPECT_FALSE(planning->plan.shapes[0].layout.shared_window);
+  EXPECT_TRUE(plan_recipe(input_with(0))->plan.shapes[0].layout.shared_window);
+}
+
+TEST(Gpus, GiveTheirOwnMemoryToARank) {
+  PlanInput input = input_with(1);
+  ASSERT_TRUE(plan_recipe(input));
+  input.cluster.nodes[0].gpu_memory_bytes = kGib / 1024;
+  EXPECT_EQ(plan_recipe(input).error().code, ExitCode::kNothingFits);
+}
+
+TEST(Gpus, AreNotSharedAndNotMixedWithProcessors) {
+  PlanInput crowded = input_with(2);
+  crowded.recipe.cluster.ranks_per_node = 3;
+  EXPECT_EQ(plan_recipe(crowded).error().code, ExitCode::kUsage);
+  PlanInput mixed = input_with(2, 2);
+  mixed.cluster.nodes[1].num_gpus = 0;
+  EXPECT_EQ(plan_recipe(mixed).error().code, ExitCode::kUsage);
+}
+
+}  // namespace
+}  // namespace ptrain::plan
