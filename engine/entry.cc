@@ -139,10 +139,11 @@ train::Outcome guarded(Body body) {
   } catch (const EngineError& error) {
     return outcome_of(error.error());
   } catch (const std::bad_alloc&) {
-    return outcome_of({ExitCode::kOutOfMemory,
-                       "this rank is out of memory",
-                       "fewer ranks a node, a smaller micro_batch or parallel.recompute=full",
-                       {}});
+    return outcome_of(
+        {ExitCode::kOutOfMemory,
+         "this rank is out of memory",
+         "fewer ranks a node, a smaller micro_batch or parallel.recompute=selective or full",
+         {}});
   } catch (const std::exception& error) {
     return outcome_of({ExitCode::kBug, error.what(), "please report this with the rank's log", {}});
   }

@@ -40,6 +40,7 @@ std::string to_string(const Layout& layout) {
   degree("tp", layout.tp);
   if (layout.shard > 1) text += fmt::format("zero{} ", layout.zero);
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);
+  if (layout.recompute == recipe::Recompute::kSelective) text += " selective";
   if (layout.recompute == recipe::Recompute::kFull) text += " recompute";
   if (layout.shared_window) text += " window";
   return text;

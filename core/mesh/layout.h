@@ -39,8 +39,8 @@ struct Coordinates {
 Coordinates coordinates_of(const Layout& layout, int rank);
 int rank_of(const Layout& layout, const Coordinates& coordinates);
 
-// "dp2 shard4 zero3 mb1x4": the degrees above one, then micro-batch rows x count, then recompute
-// and window.
+// "dp2 shard4 zero3 mb1x4": the degrees above one, then micro-batch rows x count, then what is
+// computed again (selective, or recompute for all) and window.
 std::string to_string(const Layout& layout);
 
 }  // namespace ptrain::mesh

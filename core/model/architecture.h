@@ -65,12 +65,19 @@ struct ParameterSpec {
   bool operator==(const ParameterSpec&) const = default;
 };
 
+// What recomputation does with a tensor of the stash.
+enum class StashClass {
+  kInput,  // of the layer: kept even where the whole layer is computed again
+  kKept,   // only a matrix product or attention can make it again
+  kRemade  // element-wise work makes it again from tensors that are kept
+};
+
 // One tensor that a forward keeps for its backward.
 struct StashTensor {
   std::string name;
   std::int64_t elements_per_token = 0;
   DType dtype = DType::kFloat32;
-  bool is_input = false;  // the layer's input: what full recomputation keeps
+  StashClass stash_class = StashClass::kKept;
   bool operator==(const StashTensor&) const = default;
 };
 

@@ -84,13 +84,15 @@ class Builder {
     add(layer, role, name + ".weight", {size}, plus_one ? Init::kZeros : Init::kOnes);
   }
 
-  StashTensor kept(std::string name, std::int64_t elements, bool is_input = false) const {
-    return {std::move(name), elements, result_.dtype, is_input};
+  StashTensor stashed(std::string name, std::int64_t elements,
+                      StashClass stash_class = StashClass::kKept) const {
+    return {std::move(name), elements, result_.dtype, stash_class};
   }
 
   // What a matrix multiplies.
-  StashTensor multiplied(std::string name, std::int64_t elements) const {
-    return {std::move(name), elements, result_.compute_dtype, false};
+  StashTensor multiplied(std::string name, std::int64_t elements,
+                         StashClass stash_class = StashClass::kKept) const {
+    return {std::move(name), elements, result_.compute_dtype, stash_class};
   }
 
   static Segment matmul(std::string name, std::int64_t in, std::int64_t out) {
@@ -159,29 +161,36 @@ class Builder {
   }
 
   std::vector<StashTensor> block_stash() const {
-    std::vector<StashTensor> stash = {kept("x", hidden(), true), multiplied("norm1", hidden()),
-                                      kept("norm1_scale", norm_scales())};
-    const auto add = [&](std::string name, std::int64_t elements) {
-      stash.push_back(kept(std::move(name), elements));
-    };
-    const auto add_multiplied = [&](std::string name, std::int64_t elements) {
-      stash.push_back(multiplied(std::move(name), elements));
-    };
+    constexpr auto kRemade = StashClass::kRemade;
+    std::vector<StashTensor> stash = {stashed("x", hidden(), StashClass::kInput),
+                                      multiplied("norm1", hidden(), kRemade),
+                                      stashed("norm1_scale", norm_scales(), kRemade)};
+    const auto add = [&](StashTensor tensor) { stash.push_back(std::move(tensor)); };
     if (decoder().query_key_norm) {
-      add("query_key", query() + key());
-      add("query_key_scale", config().num_attention_heads + config().num_key_value_heads);
+      const auto heads = config().num_attention_heads + config().num_key_value_heads;
+      // Where these two are not kept, qkv holds queries and keys as they were before the norm.
+      add(stashed("query_key", query() + key(), kRemade));
+      add(stashed("query_key_scale", heads, kRemade));
     }
-    add("qkv", query() + 2 * key());
-    add_multiplied("attention", query());
-    add("log_sum_exp", config().num_attention_heads);
-    if (decoder().norms_after) add("output", hidden()), add("output_scale", norm_scales());
-    add("x2", hidden());
-    add_multiplied("norm2", hidden());
-    add("norm2_scale", norm_scales());
+    add(stashed("qkv", query() + 2 * key()));
+    add(multiplied("attention", query()));
+    add(stashed("log_sum_exp", config().num_attention_heads));
+    if (decoder().norms_after) {
+      add(stashed("output", hidden()));
+      add(stashed("output_scale", norm_scales(), kRemade));
+    }
+    // Without the norm the product is added into it.
+    add(stashed("x2", hidden(), decoder().norms_after ? kRemade : StashClass::kKept));
+    add(multiplied("norm2", hidden(), kRemade));
+    add(stashed("norm2_scale", norm_scales(), kRemade));
     // Not multiplied, but the widest, and only read by an activation.
-    add_multiplied(decoder().gated ? "gate_up" : "up", up());
-    add_multiplied("product", inner());
-    if (decoder().norms_after) add("down", hidden()), add("down_scale", norm_scales());
+    add(multiplied(decoder().gated ? "gate_up" : "up", up()));
+    add(multiplied("product", inner(), kRemade));
+    // Made last, on the way to y, which nothing makes again.
+    if (decoder().norms_after) {
+      add(stashed("down", hidden()));
+      add(stashed("down_scale", norm_scales()));
+    }
     return stash;
   }
 
@@ -203,7 +212,7 @@ class Builder {
     } else {
       add(layer, Role::kHead, names().head + ".weight", {config().vocab_size, hidden()});
     }
-    layer.stash = {kept("x", hidden(), true)};
+    layer.stash = {stashed("x", hidden(), StashClass::kInput)};
     layer.segments = {matmul("head", hidden(), config().vocab_size)};
   }
 

@@ -19,6 +19,11 @@ std::int64_t parameter_bytes(const MemoryContext& context) {
   return size_of(dtype) + (compute == dtype || gathers ? 0 : size_of(compute));
 }
 
+// The validator refuses other words.
+Keep keep_in(const Action& action, std::string_view attribute) {
+  return keep_named(action.attribute(attribute)).value_or(Keep::kNone);
+}
+
 std::size_t index(MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }
 
 }  // namespace
@@ -85,12 +90,12 @@ std::int64_t MemoryMeter::whole_bytes(int group, DType dtype) const {
   return context_.buffers[static_cast<std::size_t>(group)].total() * size_of(dtype);
 }
 
-void MemoryMeter::take_stash(const Action& action, bool inputs, bool others) {
+void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
   const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
   const auto layer = static_cast<std::size_t>(action.layer_first);
   std::int64_t bytes = 0;
   for (const model::StashTensor& tensor : context_.architecture.layers[layer].stash) {
-    if (!(tensor.is_input ? inputs : others)) continue;
+    if (keeps(before, tensor) || !keeps(after, tensor)) continue;
     bytes += tokens * tensor.elements_per_token * size_of(tensor.dtype);
   }
   stashes_[{action.layer_first, action.micro_batch}] += bytes;
@@ -107,11 +112,8 @@ void MemoryMeter::begin(const Action& action) {
   }
   if (action.kind == Kind::kUnshard && gathers())
     take(MemoryClass::kGather, whole_bytes(action.group, context_.architecture.compute_dtype));
-  if (action.kind == Kind::kRecompute) take_stash(action, false, true);
-  if (action.kind == Kind::kForward) {
-    const std::string_view keep = action.attribute("keep");
-    if (keep != "none") take_stash(action, true, keep == "all");
-  }
+  if (action.kind == Kind::kRecompute) take_stash(action, keep_in(action, "from"), Keep::kAll);
+  if (action.kind == Kind::kForward) take_stash(action, Keep::kNone, keep_in(action, "keep"));
   if (action.kind == Kind::kBackward && takes_gradients()) {
     const auto layer = static_cast<std::size_t>(action.layer_first);
     for (int group : context_.architecture.layers[layer].groups) {

@@ -14,6 +14,7 @@
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 #include "core/program/action.h"
+#include "core/program/keep.h"
 
 namespace ptrain::program {
 
@@ -50,8 +51,8 @@ BytesByClass persistent_bytes(const MemoryContext& context);
 // Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):
 //   UNSHARD gG      takes gather: the whole buffer of G in the compute dtype, where shard > 1
 //   RESHARD gG      gives that back
-//   FORWARD lL mM   takes stash: the tensors of L that `keep` names (all | input | none), T rows
-//   RECOMPUTE lL mM takes stash: the tensors of L that are not its input
+//   FORWARD lL mM   takes stash: the tensors of L that `keep` names (keep.h), T rows
+//   RECOMPUTE lL mM takes stash: the tensors of L that `from` does not name
 //   BACKWARD lL mM  takes gradients: the whole buffer of each group it writes that has none now;
 //                   gives back the stash of (L, M)
 //   REDUCE_GRAD gG  gives the whole gradient buffer of G back, where only the shard's gradients
@@ -74,7 +75,7 @@ class MemoryMeter {
 
  private:
   void take(MemoryClass memory_class, std::int64_t bytes);
-  void take_stash(const Action& action, bool inputs, bool others);
+  void take_stash(const Action& action, Keep before, Keep after);
   bool gathers() const { return !context_.layout.shared_window; }
   bool takes_gradients() const;
   std::int64_t whole_bytes(int group, DType dtype) const;

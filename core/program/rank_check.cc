@@ -31,16 +31,11 @@ bool works_on_layer(Kind kind) {
   return kind == Kind::kForward || kind == Kind::kBackward || kind == Kind::kRecompute;
 }
 
-bool needs_recomputation(const model::LayerSpec& layer) {
-  return std::any_of(layer.stash.begin(), layer.stash.end(),
-                     [](const auto& tensor) { return !tensor.is_input; });
-}
-
 bool trains(const Program& program) {
   return std::any_of(program.actions.begin(), program.actions.end(), [](const Action& action) {
+    const auto keep = keep_named(action.attribute("keep"));
     return action.kind == Kind::kBackward || action.kind == Kind::kGradNorm ||
-           action.kind == Kind::kOptimizer || action.attribute("keep") == "all" ||
-           action.attribute("keep") == "input";
+           action.kind == Kind::kOptimizer || (keep && *keep != Keep::kNone);
   });
 }
 
@@ -153,12 +148,13 @@ RankCheck::Broken RankCheck::forward(const Action& action) {
     return fmt::format("m{} is at layer {}", action.micro_batch, progress.forward);
   }
   progress.forward += 1;
-  const std::string_view keep = action.attribute("keep");
-  if (keep != "all" && keep != "input" && keep != "none") return "keep is not all, input or none";
-  if (trains_ != (keep != "none")) return "keeps a stash that no backward frees, or none for one";
-  if (keep == "none") return std::nullopt;
-  const bool whole = keep == "all" || !needs_recomputation(spec_of(action));
-  stashes_[{action.layer_first, action.micro_batch}] = whole ? Stash::kAll : Stash::kInput;
+  const auto keep = keep_named(action.attribute("keep"));
+  if (!keep) return "keep is not all, selected, input or none";
+  if (trains_ != (*keep != Keep::kNone))
+    return "keeps a stash that no backward frees, or none for one";
+  if (*keep == Keep::kNone) return std::nullopt;
+  const bool whole = keeps_all(*keep, spec_of(action));
+  stashes_[{action.layer_first, action.micro_batch}] = whole ? Keep::kAll : *keep;
   return std::nullopt;
 }
 
@@ -166,8 +162,11 @@ RankCheck::Broken RankCheck::recompute(const Action& action) {
   if (auto broken = use(action)) return broken;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});
   if (stash == stashes_.end()) return "no input is kept";
-  if (stash->second == Stash::kAll) return "the stash is whole already";
-  stash->second = Stash::kAll;
+  if (stash->second == Keep::kAll) return "the stash is whole already";
+  if (action.attribute("from") != to_string(stash->second))
+    return fmt::format("begins with another part of the stash than is kept: {}",
+                       to_string(stash->second));
+  stash->second = Keep::kAll;
   return std::nullopt;
 }
 
@@ -182,7 +181,9 @@ RankCheck::Broken RankCheck::backward(const Action& action) {
   progress.backward += 1;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});
   if (stash == stashes_.end()) return "no stash is kept";
-  if (stash->second == Stash::kInput) return "only the input is kept and nothing recomputed it";
+  if (stash->second != Keep::kAll)
+    return fmt::format("of the stash only {} is kept and nothing recomputed the rest",
+                       to_string(stash->second));
   stashes_.erase(stash);
   return write(action);
 }

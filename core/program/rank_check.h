@@ -10,6 +10,7 @@
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 #include "core/program/action.h"
+#include "core/program/keep.h"
 
 namespace ptrain::program {
 
@@ -40,7 +41,6 @@ class RankCheck {
     bool updated = false;
     int readers = 0;  // layers that read it
   };
-  enum class Stash { kNone, kInput, kAll };
   struct Progress {
     int forward = 0;  // layers done
     int backward = 0;
@@ -74,11 +74,11 @@ class RankCheck {
   const model::Architecture& architecture_;
   const mesh::Layout& layout_;
   std::vector<Group> groups_;
-  std::map<std::pair<int, int>, Stash> stashes_;  // by (layer, micro-batch), those alive
-  std::vector<Progress> progress_;                // by micro-batch
-  std::vector<Clock> clocks_;                     // by action
-  std::array<int, 6> last_in_lane_;               // id of each lane's newest action, or -1
-  Clock now_{};                                   // of the action that runs
+  std::map<std::pair<int, int>, Keep> stashes_;  // by (layer, micro-batch), those alive
+  std::vector<Progress> progress_;               // by micro-batch
+  std::vector<Clock> clocks_;                    // by action
+  std::array<int, 6> last_in_lane_;              // id of each lane's newest action, or -1
+  Clock now_{};                                  // of the action that runs
   bool trains_ = false;
   int norm_position_ = 0;  // of GRAD_NORM in its lane; 0: not yet
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/recipe/data.h"
@@ -15,7 +16,9 @@ namespace ptrain::recipe {
 // Field names, units, defaults and allowed values are those of docs/recipe.md.
 
 enum class Precision { kFloat32, kBFloat16, kFloat64 };
-enum class Recompute { kNone, kFull };
+enum class Recompute { kNone, kSelective, kFull };
+std::string_view to_string(Recompute recompute);
+std::optional<Recompute> recompute_named(std::string_view word);
 enum class OnNonFinite { kStop, kSkip };
 
 // A layout as asked for; zero or empty = the planner chooses.

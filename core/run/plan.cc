@@ -32,7 +32,7 @@ json json_of(const mesh::Layout& layout) {
           {"zero", layout.zero},
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
-          {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
+          {"recompute", recipe::to_string(layout.recompute)},
           {"prefetch", layout.prefetch},
           {"shared_window", layout.shared_window}};
 }
@@ -109,11 +109,11 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("num_micro_batches", layout.num_micro_batches);
   reader.get("recompute", recompute).get("prefetch", layout.prefetch);
   reader.get("shared_window", layout.shared_window);
-  if (recompute != "none" && recompute != "full")
-    reader.refuse(fmt::format("recompute is '{}', neither none nor full", recompute));
+  const auto known = recipe::recompute_named(recompute);
+  if (!known) reader.refuse(fmt::format("recompute is '{}': none, selective or full", recompute));
   PTRAIN_CHECK(reader.status());
   PTRAIN_CHECK(program::check_layout(layout));
-  layout.recompute = recompute == "full" ? recipe::Recompute::kFull : recipe::Recompute::kNone;
+  layout.recompute = *known;
   return layout;
 }
 

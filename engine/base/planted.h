@@ -17,6 +17,7 @@ enum class Bug {
   kStashKept,             // a stash is freed one layer too late
   kMaskLeak,              // attention sees the documents before its own
   kRecomputeWithoutTurn,  // recomputation forgets the rotary
+  kNormedTwice,           // queries and keys that are made again go through their norm twice
   kHeadsNotSummed,        // of the query heads of one key head only the last gives a gradient
   kPaddingTrained,        // padding counts as a target
   kPositionsGoOn,         // positions do not start again at a document

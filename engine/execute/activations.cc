@@ -4,14 +4,15 @@
 
 namespace ptrain::execute {
 
+using program::Keep;
 using program::MemoryClass;
 
-void Stashes::fill(Entry& entry, int layer, std::int64_t num_tokens, bool inputs_only) {
+void Stashes::fill(Entry& entry, int layer, std::int64_t num_tokens, Keep keep) {
   const auto& stash = architecture_.layers[static_cast<std::size_t>(layer)].stash;
   entry.buffers.resize(stash.size());
   entry.views.resize(stash.size());
   for (std::size_t i = 0; i < stash.size(); ++i) {
-    if (!entry.views[i].empty() || (inputs_only && !stash[i].is_input)) continue;
+    if (!entry.views[i].empty() || !program::keeps(keep, stash[i])) continue;
     const std::int64_t cols = stash[i].elements_per_token;
     entry.buffers[i] =
         Buffer(arena_, MemoryClass::kStash, num_tokens * cols * size_of(stash[i].dtype));
@@ -23,13 +24,13 @@ void Stashes::take(int layer, int micro_batch, std::int64_t num_tokens, Keep kee
   if (keep == Keep::kNone) return;
   const auto [entry, is_new] = entries_.try_emplace({layer, micro_batch});
   PT_CHECK(is_new);
-  fill(entry->second, layer, num_tokens, keep == Keep::kInput);
+  fill(entry->second, layer, num_tokens, keep);
 }
 
 void Stashes::complete(int layer, int micro_batch, std::int64_t num_tokens) {
   const auto entry = entries_.find({layer, micro_batch});
   PT_CHECK(entry != entries_.end());
-  fill(entry->second, layer, num_tokens, false);
+  fill(entry->second, layer, num_tokens, Keep::kAll);
 }
 
 std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "core/model/architecture.h"
+#include "core/program/keep.h"
 #include "engine/base/arena.h"
 #include "engine/base/tensor.h"
 
 namespace ptrain::execute {
-
-enum class Keep { kAll, kInput, kNone };
 
 // The tensors that wait between a forward and its backward, by (layer, micro-batch).
 class Stashes {
@@ -20,7 +19,7 @@ class Stashes {
       : architecture_(architecture), arena_(arena) {}
 
   // Takes what `keep` names; entries that are not kept stay empty views.
-  void take(int layer, int micro_batch, std::int64_t num_tokens, Keep keep);
+  void take(int layer, int micro_batch, std::int64_t num_tokens, program::Keep keep);
   // Takes the entries that are still empty (recomputation).
   void complete(int layer, int micro_batch, std::int64_t num_tokens);
   // Views in LayerSpec::stash order; no views where nothing was taken.
@@ -32,7 +31,7 @@ class Stashes {
     std::vector<Buffer> buffers;
     std::vector<Tensor> views;
   };
-  void fill(Entry& entry, int layer, std::int64_t num_tokens, bool inputs_only);
+  void fill(Entry& entry, int layer, std::int64_t num_tokens, program::Keep keep);
 
   const model::Architecture& architecture_;
   Arena& arena_;

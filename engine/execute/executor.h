@@ -61,7 +61,7 @@ class Executor {
   void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);
   void execute(const program::Action& action);
   void forward(const program::Action& action, int layer);
-  void finish_head(const program::Action& action, int layer, const Tensor& x, Keep keep);
+  void finish_head(const program::Action& action, int layer, const Tensor& x, program::Keep keep);
   void backward(const program::Action& action, int layer);
   void recompute(const program::Action& action, int layer);
   void unshard(const program::Action& action);

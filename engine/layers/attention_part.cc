@@ -52,6 +52,7 @@ AttentionPart::Kept AttentionPart::kept(Workspace& work) const {
     kept.query_key = work.stash_or_scratch(stash_.query_key, shape_.query_cols() + key_cols());
     kept.query_key_scale =
         work.stash_or_scratch(stash_.query_key_scale, shape_.num_heads + shape_.num_kv_heads);
+    kept.keeps_unnormed = work.keeps(stash_.qkv) && !work.keeps(stash_.query_key);
   }
   kept.qkv = work.stash_or_scratch(stash_.qkv, shape_.qkv_cols());
   kept.attention = work.stash_or_scratch(stash_.attention, shape_.query_cols(), compute_);
@@ -69,6 +70,14 @@ void AttentionPart::forward(const Context& context, const Tensor& normed, const 
     kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(output, span),
                        rows_of(kept.log_sum_exp, span), context.arena);
   copy_tensor(output, kept.attention);
+  if (kept.keeps_unnormed && !planted(Bug::kNormedTwice))
+    copy_tensor(kept.query_key, queries_and_keys(kept.qkv));
+}
+
+void AttentionPart::remake(const Context& context, const Kept& kept) const {
+  if (!norms_) return;
+  norm_heads(context, kept);
+  turn(context, kept.qkv, kernels::Turn::kForward);
 }
 
 void AttentionPart::backward(const Context& context, std::span<const GradientTarget> gradients,
@@ -93,17 +102,15 @@ void AttentionPart::queue(const Tensor& normed, const Kept& kept,
   linears_.queue(normed, kept.dqkv, gradients, products);
 }
 
-// Queries and keys, which lie side by side.
 void AttentionPart::turn(const Context& context, const Tensor& qkv, kernels::Turn turn) const {
   if (rotary_ == nullptr) return;
   const auto& positions = context.batch.positions;
   const std::int32_t last = positions.empty() ? 0 : *std::ranges::max_element(positions);
-  const Tensor turned = qkv.columns(0, shape_.query_cols() + key_cols());
-  kernels::rotate(*rotary_->angles(std::int64_t{last} + 1), positions, turned, turn);
+  kernels::rotate(*rotary_->angles(std::int64_t{last} + 1), positions, queries_and_keys(qkv), turn);
 }
 
 void AttentionPart::norm_heads(const Context& context, const Kept& kept) const {
-  copy_tensor(kept.qkv.columns(0, kept.query_key.cols), kept.query_key);
+  copy_tensor(queries_and_keys(kept.qkv), kept.query_key);
   const Tensor& scale = kept.query_key_scale;
   norms_->query.forward(context, queries(kept.query_key), queries(kept.qkv),
                         scale.columns(0, shape_.num_heads));

@@ -23,10 +23,14 @@ class AttentionPart {
   // backward leaves the gradient as products read it; may be qkv.
   struct Kept {
     Tensor query_key, query_key_scale, qkv, attention, log_sum_exp, dqkv;
+    // query_key is not kept, and qkv is: forward leaves in its place what remake() begins with.
+    bool keeps_unnormed = false;
   };
   Kept kept(Workspace& work) const;
 
   void forward(const Context& context, const Tensor& normed, const Kept& kept) const;
+  // query_key again, and qkv as backward reads it.
+  void remake(const Context& context, const Kept& kept) const;
   // qkv becomes its gradient; dqkv and dnormed are written.
   void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
                 const Tensor& dattention, const Tensor& dnormed) const;
@@ -41,6 +45,10 @@ class AttentionPart {
   Tensor queries(const Tensor& tensor) const { return tensor.columns(0, shape_.query_cols()); }
   Tensor keys(const Tensor& tensor) const {
     return tensor.columns(shape_.query_cols(), key_cols());
+  }
+  // They lie side by side.
+  Tensor queries_and_keys(const Tensor& tensor) const {
+    return tensor.columns(0, shape_.query_cols() + key_cols());
   }
   std::int64_t key_cols() const { return shape_.num_kv_heads * shape_.head_dim; }
   void norm_heads(const Context& context, const Kept& kept) const;

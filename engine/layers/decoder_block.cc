@@ -46,6 +46,17 @@ class DecoderBlock final : public Layer {
       attention_.turn(context, a.attention.qkv, kernels::Turn::kBack);
   }
 
+  // Each from what is kept before it, in the order of forward.
+  void remake(const Context& context) const override {
+    Workspace work(context, dtype_);
+    const Activations a = activations(work, context.stash[stash_.x]);
+    norm1_.forward(context, a.x, a.norm1, a.norm1_scale);
+    attention_.remake(context, a.attention);
+    output_.remake(context, a.x, a.output, a.x2);
+    norm2_.forward(context, a.x2, a.norm2, a.norm2_scale);
+    mlp_.remake(a.mlp);
+  }
+
   void backward_input(const Context& context, std::span<const GradientTarget> gradients,
                       const Tensor& dy, std::vector<WeightProduct>& products,
                       std::vector<Buffer>& scratch, LossSums&) const override {

@@ -21,6 +21,7 @@ class Embedding final : public Layer {
   }
 
   void recompute(const Context&) const override {}
+  void remake(const Context&) const override {}
 
   void backward_input(const Context& context, std::span<const GradientTarget> gradients,
                       const Tensor& dy, std::vector<WeightProduct>&, std::vector<Buffer>&,

@@ -48,11 +48,13 @@ class Layer {
   virtual ~Layer() = default;
 
   // x -> y, both [T, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
-  // backward). With a stash, stash entries flagged is_input receive a copy of x.
+  // backward). Of the stash, entries that are not empty are written; the input's is a copy of x.
   virtual void forward(const Context& context, const Tensor& x, const Tensor& y) const = 0;
 
-  // Rebuilds the stash entries that are not the input from those that are. Same bits as forward.
+  // Both leave the whole stash with the same bits as a forward that keeps all. From the input:
   virtual void recompute(const Context& context) const = 0;
+  // From the entries that a forward wrote when only those of the class kRemade were empty:
+  virtual void remake(const Context& context) const = 0;
 
   // dy [T, H] becomes dx in place (embedding: consumed). Small gradients (norms, embedding rows)
   // are made at once, linears are queued in `products` as pairs that stay valid until the context's

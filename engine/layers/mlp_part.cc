@@ -39,6 +39,10 @@ MlpPart::Kept MlpPart::kept(Workspace& work) const {
 
 void MlpPart::forward(const Context& context, const Tensor& normed, const Kept& kept) const {
   linears_.forward(context, normed, kept.up);
+  remake(kept);
+}
+
+void MlpPart::remake(const Kept& kept) const {
   if (is_gated_) {
     kernels::gated(activation_, kept.up, kept.product);
   } else {

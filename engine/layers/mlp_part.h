@@ -18,6 +18,8 @@ class MlpPart {
   Kept kept(Workspace& work) const;
 
   void forward(const Context& context, const Tensor& normed, const Kept& kept) const;
+  // The product again.
+  void remake(const Kept& kept) const;
   // up becomes its gradient; dnormed is written.
   void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
                 const Tensor& dproduct, const Tensor& dnormed) const;

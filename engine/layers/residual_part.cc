@@ -28,6 +28,12 @@ void ResidualPart::forward(const Context& context, const Tensor& x, const Tensor
     return linear_.forward(context, inner, y, true);
   }
   linear_.forward(context, inner, kept.projected);
+  remake(context, x, kept, y);
+}
+
+void ResidualPart::remake(const Context& context, const Tensor& x, const Kept& kept,
+                          const Tensor& y) const {
+  if (!norm_) return;
   norm_->forward(context, kept.projected, y, kept.statistics);
   kernels::add(x, y);
 }

@@ -31,6 +31,8 @@ class ResidualPart {
   // y is other memory than x.
   void forward(const Context& context, const Tensor& x, const Tensor& inner, const Kept& kept,
                const Tensor& y) const;
+  // y again, where there is a norm, from what forward kept before it.
+  void remake(const Context& context, const Tensor& x, const Kept& kept, const Tensor& y) const;
   // The linear's output gradient, from dy through the norm, where there is one.
   void through_norm(const Context& context, std::span<const GradientTarget> gradients,
                     const Kept& kept, const Tensor& dy, const Tensor& dprojected) const;

@@ -1,6 +1,5 @@
 #include "launcher/plan/axes.h"
 
-
 namespace ptrain::plan {
 
 namespace {
@@ -53,10 +52,10 @@ constexpr Axis kAxes[] = {
     {"micro_batch", micro_batches, set_micro_batch},
     {"recompute",
      [](const Layout&, const Space&) {
-       return Values{0, 1};
+       return Values{0, 1, 2};
      },
      [](Layout& layout, std::int64_t value, const Space&) {
-       layout.recompute = value == 1 ? recipe::Recompute::kFull : recipe::Recompute::kNone;
+       layout.recompute = static_cast<recipe::Recompute>(value);
      }},
     {"prefetch", prefetches, set_degree<&Layout::prefetch>},
 };

@@ -18,6 +18,8 @@ const Rejected* nearest_of(const std::vector<Rejected>& rejected, std::string_vi
   return nearest;
 }
 
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / 1024 / 1024; }
+
 std::string named(const Rejected& rejected) {
   return fmt::format("{}: {}", name_of(rejected.layout), rejected.detail);
 }
@@ -26,7 +28,9 @@ std::string named(const Rejected& rejected) {
 std::string memory_hint(const mesh::Layout& layout, int num_ranks, const recipe::Parallel& fixed) {
   std::string hint = "give the ranks more memory";
   if (fixed.micro_batch > 1) hint += ", leave parallel.micro_batch free or make it smaller";
-  if (fixed.recompute == recipe::Recompute::kNone) hint += ", allow parallel.recompute: full";
+  if (fixed.recompute == recipe::Recompute::kNone)
+    hint += ", allow parallel.recompute: selective or full";
+  if (fixed.recompute == recipe::Recompute::kSelective) hint += ", allow parallel.recompute: full";
   if (num_ranks > 1 && (layout.shard < num_ranks || layout.zero < 3))
     hint += ", allow a larger parallel.shard with zero 3";
   return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model or sequence";
@@ -42,7 +46,9 @@ std::string rows_hint(const SearchInput& input) {
 
 // The first choice in which one layout is plainer, in the order of the search.
 std::string plainer_by(const mesh::Layout& first, const mesh::Layout& second) {
-  if (first.recompute != second.recompute) return "it computes nothing again";
+  if (first.recompute != second.recompute)
+    return first.recompute == recipe::Recompute::kNone ? "it computes nothing again"
+                                                       : "it computes less again";
   if (first.shard != second.shard) return "fewer shards";
   if (first.zero != second.zero) return "a lower zero";
   if (first.num_micro_batches != second.num_micro_batches) return "fewer micro-batches";
@@ -75,8 +81,7 @@ std::string why_first(const Ranking& ranking) {
   const Candidate& second = ranking.ranked[1];
   const double gap = second.predicted.step_s / first.predicted.step_s - 1;
   if (std::abs(gap) <= kTie) {
-    const double saved_mib =
-        static_cast<double>(total_bytes(second.bytes) - total_bytes(first.bytes)) / 1024 / 1024;
+    const double saved_mib = mib(total_bytes(second.bytes) - total_bytes(first.bytes));
     const std::string both = fmt::format("{} and {} are within {:.0f} %, a tie: the first ",
                                          name_of(first.layout), name_of(second.layout), kTie * 100);
     if (saved_mib >= 1) return both + fmt::format("needs {:.0f} MiB less a rank", saved_mib);
@@ -90,6 +95,25 @@ std::string why_first(const Ranking& ranking) {
       "{} is {:.1f} % faster than {}, most of it in {}: {:.3g} ms a step against {:.3g}",
       name_of(first.layout), gap * 100, name_of(second.layout), to_string(static_cast<Term>(most)),
       first.terms_s[most] * 1e3, second.terms_s[most] * 1e3);
+}
+
+std::string why_recompute(const Ranking& ranking) {
+  if (ranking.ranked.empty()) return "";
+  const Candidate& first = ranking.ranked.front();
+  if (first.layout.recompute == recipe::Recompute::kNone) return "";
+  mesh::Layout whole = first.layout;
+  whole.recompute = recipe::Recompute::kNone;
+  const std::string begin = fmt::format("{}: ", recipe::to_string(first.layout.recompute));
+  for (const Candidate& other : ranking.ranked)
+    if (other.layout == whole)
+      return begin + fmt::format("{:.0f} MiB less a rank than {}, for {:.1f} % of its step",
+                                 mib(total_bytes(other.bytes) - total_bytes(first.bytes)),
+                                 name_of(whole),
+                                 100 * (first.predicted.step_s / other.predicted.step_s - 1));
+  for (const Rejected& other : ranking.rejected)
+    if (other.layout == whole)
+      return begin + fmt::format("{} is out: {} ({})", name_of(whole), other.reason, other.detail);
+  return "";
 }
 
 Error nothing_fits(const SearchInput& input, const Ranking& ranking) {

@@ -18,6 +18,10 @@ std::vector<run::Rejection> summarize(const std::vector<Rejected>& rejected);
 // Why the first stands before the second, in one sentence. Empty when there is no second.
 std::string why_first(const Ranking& ranking);
 
+// Why the first computes something again: what that saves and costs beside the same layout that
+// keeps all. Empty when it keeps all.
+std::string why_recompute(const Ranking& ranking);
+
 // Nothing is left for a shape: what is short, by how much, what would help (kNothingFits).
 Error nothing_fits(const SearchInput& input, const Ranking& ranking);
 

@@ -13,12 +13,14 @@ constexpr std::int64_t kRuntimeBytes = 145LL * 1024 * 1024;
 constexpr std::int64_t kLossChunkRows = 256;
 constexpr std::int64_t kAttentionRows = 64;
 
-std::int64_t recomputed_per_token(const program::MemoryContext& context) {
+// What a block makes and does not keep.
+std::int64_t dropped_per_token(const program::MemoryContext& context) {
+  const program::Keep keep = program::keep_of(context.layout.recompute);
   std::int64_t most = 0;
   for (const auto& layer : context.architecture.layers) {
     std::int64_t elements = 0;
     for (const auto& tensor : layer.stash)
-      if (!tensor.is_input) elements += tensor.elements_per_token;
+      if (!program::keeps(keep, tensor)) elements += tensor.elements_per_token;
     most = std::max(most, elements);
   }
   return most;
@@ -32,10 +34,8 @@ std::int64_t temporary_elements(const program::MemoryContext& context) {
   const std::int64_t tokens = context.layout.micro_batch * context.sequence;
   const std::int64_t hidden = config.hidden_size;
   const std::int64_t queries = config.num_attention_heads * config.head_dim;
-  const bool recompute = context.layout.recompute == recipe::Recompute::kFull;
   const std::int64_t scores = kAttentionRows * context.sequence;
-  const std::int64_t forward =
-      tokens * (2 * hidden + (recompute ? recomputed_per_token(context) : 0)) + scores;
+  const std::int64_t forward = tokens * (2 * hidden + dropped_per_token(context)) + scores;
   const std::int64_t backward =
       tokens * (4 * hidden + std::max(config.intermediate_size, queries)) +
       2 * (scores + context.sequence * config.head_dim);

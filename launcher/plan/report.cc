@@ -67,6 +67,8 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
       "  order: the fastest first; those within {:.0f} % of it by memory, then the plainest\n",
       kTie * 100);
   if (const auto why = why_first(ranking); !why.empty()) text += fmt::format("  why: {}\n", why);
+  if (const auto why = why_recompute(ranking); !why.empty())
+    text += fmt::format("  recompute: {}\n", why);
   for (const auto& rejection : shape.rejected)
     text += fmt::format("  out: {} x {} (nearest: {})\n", rejection.count, rejection.reason,
                         rejection.nearest);
@@ -80,7 +82,7 @@ json layout_json(const mesh::Layout& layout) {
           {"zero", layout.zero},
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
-          {"recompute", layout.recompute == recipe::Recompute::kFull ? "full" : "none"},
+          {"recompute", recipe::to_string(layout.recompute)},
           {"prefetch", layout.prefetch}};
 }
 
@@ -112,6 +114,7 @@ json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
           {"threads", shape.threads},
           {"program_hash", shape.predicted.classes.front().program_hash},
           {"why", why_first(ranking)},
+          {"why_recompute", why_recompute(ranking)},
           {"ranked", std::move(ranked)},
           {"rejected", std::move(rejected)}};
 }

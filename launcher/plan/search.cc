@@ -168,8 +168,8 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
 
 // Smaller is plainer.
 auto complexity(const Layout& layout) {
-  return std::tuple(layout.recompute == recipe::Recompute::kFull, layout.shard, layout.zero,
-                    layout.num_micro_batches, layout.prefetch);
+  return std::tuple(layout.recompute, layout.shard, layout.zero, layout.num_micro_batches,
+                    layout.prefetch);
 }
 
 void rank_all(std::vector<Candidate>& candidates, std::int64_t memory) {

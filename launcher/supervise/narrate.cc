@@ -106,6 +106,8 @@ std::string in_words(const mesh::Layout& layout) {
   text +=
       fmt::format("; a step is {} of {} a rank", counted(layout.num_micro_batches, "micro-batch"),
                   counted(layout.micro_batch, "row"));
+  if (layout.recompute == recipe::Recompute::kSelective)
+    text += ", norms and activations recomputed going backward";
   if (layout.recompute == recipe::Recompute::kFull) text += ", blocks recomputed going backward";
   return text;
 }

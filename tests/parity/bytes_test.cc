@@ -44,11 +44,13 @@ struct LayoutCase {
 };
 
 constexpr auto kNone = recipe::Recompute::kNone;
+constexpr auto kSelective = recipe::Recompute::kSelective;
 constexpr auto kFull = recipe::Recompute::kFull;
 constexpr LayoutCase kLayouts[] = {
-    {1, 1, 1, 2, 2, kNone, 1}, {2, 1, 1, 1, 2, kFull, 1}, {1, 2, 1, 1, 2, kNone, 1},
-    {1, 2, 2, 2, 1, kNone, 0}, {1, 3, 3, 1, 2, kNone, 1}, {1, 2, 3, 1, 3, kFull, 2},
-    {2, 2, 3, 1, 2, kNone, 0}, {2, 2, 2, 1, 2, kFull, 1},
+    {1, 1, 1, 2, 2, kNone, 1},      {2, 1, 1, 1, 2, kFull, 1},      {1, 2, 1, 1, 2, kNone, 1},
+    {1, 2, 2, 2, 1, kNone, 0},      {1, 3, 3, 1, 2, kNone, 1},      {1, 2, 3, 1, 3, kFull, 2},
+    {2, 2, 3, 1, 2, kNone, 0},      {2, 2, 2, 1, 2, kFull, 1},      {1, 1, 1, 2, 2, kSelective, 1},
+    {1, 2, 1, 1, 2, kSelective, 1}, {1, 3, 3, 1, 2, kSelective, 1}, {2, 2, 2, 1, 2, kSelective, 0},
 };
 
 class Bytes : public testing::TestWithParam<std::tuple<int, int, bool>> {};
@@ -95,7 +97,8 @@ TEST_P(Bytes, PredictedEqualMeasured) {
 
 INSTANTIATE_TEST_SUITE_P(ShapesByLayouts, Bytes,
                          testing::Combine(testing::Range(0, static_cast<int>(std::size(kShapes))),
-                                          testing::Range(0, 8), testing::Bool()));
+                                          testing::Range(0, static_cast<int>(std::size(kLayouts))),
+                                          testing::Bool()));
 
 class FamilyBytes : public testing::TestWithParam<std::tuple<const char*, DType, int>> {};
 
@@ -111,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(FamiliesByLayouts, FamilyBytes,
                                                           "gpt2", "gemma2", "gemma3"),
                                           testing::Values(DType::kFloat32, DType::kFloat64,
                                                           DType::kBFloat16),
-                                          testing::Values(0, 1, 4)));
+                                          testing::Values(0, 1, 4, 8, 10)));
 
 }  // namespace
 }  // namespace ptrain::parity

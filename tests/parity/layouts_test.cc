@@ -59,6 +59,7 @@ Experiment one_rank(const Case& value, DType dtype) {
 constexpr Case kCases[] = {
     {"accumulate4", 1, 1, 1, 3, 4},
     {"recompute", 1, 1, 1, 12, 1, Recompute::kFull},
+    {"selective", 1, 1, 1, 12, 1, Recompute::kSelective},
     {"dp2", 2, 1, 1, 3, 2},
     {"dp3", 3, 1, 1, 4, 1},
     {"shard2_zero1", 1, 2, 1, 3, 2},
@@ -67,6 +68,7 @@ constexpr Case kCases[] = {
     {"shard3_zero3", 1, 3, 3, 2, 2},
     {"shard4_zero1", 1, 4, 1, 3, 1},
     {"shard4_zero3_recompute", 1, 4, 3, 1, 3, Recompute::kFull},
+    {"shard4_zero3_selective", 1, 4, 3, 1, 3, Recompute::kSelective},
     {"hsdp2x2_zero1", 2, 2, 1, 1, 3},
     {"hsdp2x2_zero2", 2, 2, 2, 1, 3},
     {"hsdp2x2_zero3", 2, 2, 3, 1, 3},
@@ -83,6 +85,10 @@ constexpr Case kCases[] = {
      RowKind::kPacked, "gpt2"},
     {"shard3_rows_recompute_gpt2", 1, 3, 3, 2, 2, Recompute::kFull, model::BlockKind::kRow, false,
      RowKind::kPacked, "gpt2"},
+    {"hsdp2x2_zero2_selective_qwen3", 2, 2, 2, 1, 3, Recompute::kSelective,
+     model::BlockKind::kElement, false, RowKind::kPacked, "qwen3"},
+    {"dp2_selective_gemma2", 2, 1, 1, 3, 2, Recompute::kSelective, model::BlockKind::kElement,
+     false, RowKind::kPacked, "gemma2"},
     {"shard2_zero3_gemma3", 1, 2, 3, 3, 2, Recompute::kNone, model::BlockKind::kElement, false,
      RowKind::kPacked, "gemma3"},
     {"dp2_recompute_gemma3", 2, 1, 1, 3, 2, Recompute::kFull, model::BlockKind::kElement, false,
@@ -209,6 +215,28 @@ TEST(Window, GivesTheBitsOfMessages) {
       EXPECT_EQ(window.grad_norms, messages.grad_norms) << value.name;
       EXPECT_EQ(window.final_parameters, messages.final_parameters) << value.name;
     }
+}
+
+// What is computed again is what was computed: first gradients and everything after them.
+TEST(Recomputation, GivesTheBitsOfNone) {
+  for (const char* family : {"llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3"})
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16})
+      for (const int shard : {1, 2}) {
+        Case value{"", 1, shard, shard == 1 ? 1 : 3, 3, 2};
+        value.family = family;
+        const auto none = train(experiment_of(value, dtype, false));
+        for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+          value.recompute = recompute;
+          const auto again = train(experiment_of(value, dtype, false));
+          const auto what = [&] {
+            return std::string(family) + " " + std::string(name_of(dtype)) + " " +
+                   std::string(to_string(recompute));
+          };
+          EXPECT_EQ(again.losses, none.losses) << what();
+          EXPECT_EQ(again.first_gradients, none.first_gradients) << what();
+          EXPECT_EQ(again.final_parameters, none.final_parameters) << what();
+        }
+      }
 }
 
 TEST(Trajectory, InitialParametersDoNotDependOnTheLayout) {

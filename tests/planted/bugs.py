@@ -24,6 +24,7 @@ CAUGHT_BY = {
     "stash_kept": ("parity_layouts", "ShapesByLayouts/Bytes.PredictedEqualMeasured/*"),
     "mask_leak": ("unit_engine_layers", "All/Families.DocumentsDoNotSeeEachOther/llama_free_float64"),
     "recompute_without_turn": ("unit_engine_layers", "All/Families.RecomputationGivesTheSameBits/llama_free_float64"),
+    "normed_twice": ("unit_engine_layers", "All/Families.RemakingGivesTheSameBits/qwen3_float64"),
     "heads_not_summed": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
     "padding_trained": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
     "positions_go_on": ("unit_engine_data", "Loader.HandCalculation"),

@@ -67,17 +67,20 @@ LayerModel::Kept LayerModel::stash_of(const model::LayerSpec& spec, std::int64_t
   Kept kept;
   kept.tensors.resize(spec.stash.size());
   for (std::size_t i = 0; i < spec.stash.size(); ++i)
-    if (keep == Keep::kAll || spec.stash[i].is_input)
+    if (program::keeps(keep, spec.stash[i]))
       kept.tensors[i] =
           room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
   return kept;
 }
 
 void LayerModel::fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept) {
-  for (std::size_t i = 0; i < spec.stash.size(); ++i)
-    if (kept.tensors[i].empty())
-      kept.tensors[i] =
-          room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
+  for (std::size_t i = 0; i < spec.stash.size(); ++i) {
+    Tensor& tensor = kept.tensors[i];
+    if (!tensor.empty()) continue;
+    tensor = room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
+    // NaN, in place of what a forward may have left in this memory.
+    std::memset(tensor.data, 0xff, at(tensor.num_elements() * size_of(tensor.dtype)));
+  }
 }
 
 std::vector<Tensor> LayerModel::views(const model::LayerSpec& spec) const {
@@ -124,6 +127,7 @@ layers::LossSums LayerModel::step(const data::MicroBatch& batch, Keep keep, Weig
     fill_rest(spec, batch.num_tokens(), stashes[l]);
     const layers::Context context{batch, *arena_, parameters, stashes[l].tensors};
     if (keep == Keep::kInput) layers_[l]->recompute(context);
+    if (keep == Keep::kSelected) layers_[l]->remake(context);
     layers_[l]->backward_input(context, targets(spec), dy, products, scratch, sums);
     if (time == WeightTime::kAtOnce) {
       layers::backward_weight(products);

@@ -6,11 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/program/keep.h"
 #include "engine/layers/layer.h"
 
 namespace ptrain::test {
 
-enum class Keep { kAll, kInput };
+using program::Keep;
 enum class WeightTime { kAtOnce, kAfterAllInputs };
 
 // A whole model of engine layers with its parameters and gradients, run by hand, without programs.

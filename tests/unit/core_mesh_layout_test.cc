@@ -38,6 +38,8 @@ TEST(Layout, Text) {
   EXPECT_EQ(to_string(layout), "dp2 shard4 zero3 mb1x4");
   layout.shard = 1, layout.micro_batch = 8, layout.recompute = recipe::Recompute::kFull;
   EXPECT_EQ(to_string(layout), "dp2 mb8x4 recompute");
+  layout.recompute = recipe::Recompute::kSelective;
+  EXPECT_EQ(to_string(layout), "dp2 mb8x4 selective");
 }
 
 }  // namespace

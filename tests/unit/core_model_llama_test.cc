@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/model/architecture.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::model {
 namespace {
@@ -117,8 +118,32 @@ TEST(Llama, StashByHand) {
   EXPECT_TRUE(a.layers[0].stash.empty());
   EXPECT_EQ(stash_elements(a.layers[1]), 352);
   EXPECT_EQ(stash_elements(a.layers[3]), 24);
-  EXPECT_TRUE(a.layers[1].stash.front().is_input);
+  EXPECT_EQ(a.layers[1].stash.front().stash_class, StashClass::kInput);
   for (const StashTensor& tensor : a.layers[1].stash) EXPECT_EQ(tensor.dtype, DType::kFloat64);
+}
+
+std::vector<std::string> remade(const LayerSpec& layer) {
+  std::vector<std::string> names;
+  for (const StashTensor& tensor : layer.stash)
+    if (tensor.stash_class == StashClass::kRemade) names.push_back(tensor.name);
+  return names;
+}
+
+// A norm is remade from what it reads, which is there: the input, or what a product was added into.
+// With norms after the products these are kept before the norm instead, and x2 is remade too.
+TEST(Stash, NoProductIsMadeTwice) {
+  using Names = std::vector<std::string>;
+  const auto block = [](const char* family) {
+    return make_architecture(support::small_model(family), DType::kFloat32)->layers[1];
+  };
+  EXPECT_EQ(remade(block("llama")),
+            (Names{"norm1", "norm1_scale", "norm2", "norm2_scale", "product"}));
+  EXPECT_EQ(remade(block("gpt2")), remade(block("llama")));
+  EXPECT_EQ(remade(block("qwen3")), (Names{"norm1", "norm1_scale", "query_key", "query_key_scale",
+                                           "norm2", "norm2_scale", "product"}));
+  EXPECT_EQ(remade(block("gemma3")),
+            (Names{"norm1", "norm1_scale", "query_key", "query_key_scale", "output_scale", "x2",
+                   "norm2", "norm2_scale", "product"}));
 }
 
 TEST(Llama, InitialValuesAndDecay) {

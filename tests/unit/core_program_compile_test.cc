@@ -63,7 +63,8 @@ std::vector<int> gathers_by_group(const Program& program, int num_groups) {
 // for forward and backward, the head for both at once; a tied head reads the embedding once more.
 // Recomputation runs beside the backward and gathers nothing of its own.
 TEST(Compile, GathersWhatIsReadAndNoMore) {
-  for (const auto recompute : {recipe::Recompute::kNone, recipe::Recompute::kFull}) {
+  for (const auto recompute :
+       {recipe::Recompute::kNone, recipe::Recompute::kSelective, recipe::Recompute::kFull}) {
     Layout layout{.shard = 2, .zero = 3, .num_micro_batches = 3, .recompute = recompute};
     layout.prefetch = 0;
     const auto gathers = [&](bool tied) {

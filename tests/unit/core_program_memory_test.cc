@@ -37,6 +37,13 @@ TEST(Memory, RecomputationByHand) {
   EXPECT_EQ(bytes(peak, MemoryClass::kStash), (4 * 8 + 96) * 20 * 4);
 }
 
+// Of 96 a token the norms (8 and 1 each) and the product (12) are made again: five blocks keep 66,
+// and the peak is the last one whole beside the 4 before it.
+TEST(Memory, SelectiveRecomputationByHand) {
+  const BytesByClass peak = peak_of(5, {.recompute = recipe::Recompute::kSelective});
+  EXPECT_EQ(bytes(peak, MemoryClass::kStash), (4 * 66 + 96) * 20 * 4);
+}
+
 // Shards 256, 248, 260. Gathered at most: block and head. Whole gradients at most: embedding of one
 // micro-batch, not waited for yet, and head of the next.
 TEST(Memory, Zero3ByHand) {

@@ -48,7 +48,13 @@ TEST(Passes, Recompute) {
   EXPECT_EQ(text_of(add_recompute(draft_of(text), {architecture, layout})),
             "0 compute FORWARD s0 l1 m0 keep=input\n1 compute FORWARD s0 l2 m0 keep=all\n"
             "2 compute BACKWARD s0 l2 m0\n"
-            "3 compute RECOMPUTE s0 l1 m0 < 2\n4 compute BACKWARD s0 l1 m0 < 2\n");
+            "3 compute RECOMPUTE s0 l1 m0 from=input < 2\n4 compute BACKWARD s0 l1 m0 < 2\n");
+  layout.recompute = recipe::Recompute::kSelective;
+  EXPECT_EQ(text_of(add_recompute(draft_of(text), {architecture, layout})),
+            "0 compute FORWARD s0 l1 m0 keep=selected\n1 compute FORWARD s0 l2 m0 keep=all\n"
+            "2 compute BACKWARD s0 l2 m0\n"
+            "3 compute RECOMPUTE s0 l1 m0 from=selected < 2\n"
+            "4 compute BACKWARD s0 l1 m0 < 2\n");
 }
 
 // Two blocks, forward only, nothing gathered ahead.

@@ -127,13 +127,13 @@ TEST(Validate, GatherViolations) {
 // Ids are those of tests/golden/program/dp2_recompute.txt.
 TEST(Validate, StashViolations) {
   EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 4); }),
-            "rank 0, 4 compute BACKWARD s0 l1 m0 accumulate=0: only the input is kept and nothing "
-            "recomputed it");
+            "rank 0, 4 compute BACKWARD s0 l1 m0 accumulate=0: of the stash only input is kept "
+            "and nothing recomputed the rest");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { duplicate(p, 4); }),
-            "rank 0, 5 compute RECOMPUTE s0 l1 m0: the stash is whole already");
+            "rank 0, 5 compute RECOMPUTE s0 l1 m0 from=input: the stash is whole already");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { swap_with_next(p, 4); }),
-            "rank 0, 4 compute BACKWARD s0 l1 m0 accumulate=0: only the input is kept and nothing "
-            "recomputed it");
+            "rank 0, 4 compute BACKWARD s0 l1 m0 accumulate=0: of the stash only input is kept "
+            "and nothing recomputed the rest");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { duplicate(p, 3); }),
             "rank 0, 4 compute BACKWARD s0 l2 m0 accumulate=0: m0 is 3 layers forward and 1 back");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 1); }),
@@ -141,6 +141,12 @@ TEST(Validate, StashViolations) {
   EXPECT_EQ(broken(kReplicas, [](Program& p) { set_attribute(p, 0, "none"); }),
             "rank 0, 0 compute FORWARD s0 l0 m0 keep=none: keeps a stash that no backward frees, "
             "or none for one");
+  EXPECT_EQ(broken(kReplicas, [](Program& p) { set_attribute(p, 4, "selected"); }),
+            "rank 0, 4 compute RECOMPUTE s0 l1 m0 from=selected: begins with another part of the "
+            "stash than is kept: input");
+  EXPECT_EQ(broken(kReplicas, [](Program& p) { set_attribute(p, 1, "some"); }),
+            "rank 0, 1 compute FORWARD s0 l1 m0 keep=some: keep is not all, selected, input or "
+            "none");
   EXPECT_EQ(broken(kReplicas, [](Program& p) { drop(p, 15); }),
             "rank 0, 15 reduce REDUCE_GRAD g0: g0 has 1 of 2 gradients");
 }
@@ -256,7 +262,8 @@ Layout any_layout() {
           .shard = *rc::gen::inRange(1, 4),
           .zero = *rc::gen::inRange(1, 4),
           .num_micro_batches = *rc::gen::inRange(1, 4),
-          .recompute = *rc::gen::element(recipe::Recompute::kNone, recipe::Recompute::kFull),
+          .recompute = *rc::gen::element(recipe::Recompute::kNone, recipe::Recompute::kSelective,
+                                         recipe::Recompute::kFull),
           .prefetch = *rc::gen::inRange(0, 4)};
 }
 

@@ -46,6 +46,8 @@ TEST(Plan, DamageIsRefused) {
   json = to_json(example_plan());
   json["shapes"][0]["layout"]["recompute"] = "some";
   EXPECT_FALSE(plan_from_json(json));
+  json["shapes"][0]["layout"]["recompute"] = "selective";
+  EXPECT_EQ(plan_from_json(json)->shapes[0].layout.recompute, recipe::Recompute::kSelective);
 }
 
 // Plans that hands have edited.

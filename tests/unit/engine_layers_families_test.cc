@@ -160,6 +160,14 @@ TEST_P(Families, RecomputationGivesTheSameBits) {
   expect_same_gradients(kept, recomputed);
 }
 
+TEST_P(Families, RemakingGivesTheSameBits) {
+  const Fixture fixture = read_fixture(GetParam().name);
+  LayerModel kept = model_of(fixture, GetParam().dtype);
+  LayerModel remade = model_of(fixture, GetParam().dtype);
+  EXPECT_EQ(kept.step(fixture.batch).loss, remade.step(fixture.batch, Keep::kSelected).loss);
+  expect_same_gradients(kept, remade);
+}
+
 TEST_P(Families, WeightGradientsMadeLateHaveTheSameBits) {
   const Fixture fixture = read_fixture(GetParam().name);
   LayerModel at_once = model_of(fixture, GetParam().dtype);

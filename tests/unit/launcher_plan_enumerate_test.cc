@@ -24,19 +24,19 @@ TEST(Divisors, AreAllAndAscending) {
   EXPECT_EQ(divisors(16), (std::vector<std::int64_t>{1, 2, 4, 8, 16}));
 }
 
-// One rank, 4 rows: micro-batches 1, 2, 4, each with and without recomputation.
+// One rank, 4 rows: micro-batches 1, 2, 4, each without recomputation, with selective and full.
 TEST(Enumerate, OneRank) {
   const auto all = enumerate({1, 4, {}});
-  EXPECT_EQ(all.legal.size(), 6u);
+  EXPECT_EQ(all.legal.size(), 9u);
   EXPECT_TRUE(all.rejected.empty());
 }
 
-// Two ranks, 12 rows, so 6 a rank: 4 micro-batches x 2 recomputes = 8 for dp 2; for shard 2: zero 1
-// and 2 have 8 each, zero 3 has 8 for each of 3 prefetches: 8 + 8 + 24. cp 2, tp 2 and pp 2 are
-// out.
+// Two ranks, 12 rows, so 6 a rank: 4 micro-batches x 3 recomputes = 12 for dp 2; for shard 2: zero
+// 1 and 2 have 12 each, zero 3 has 12 for each of 3 prefetches: 12 + 12 + 36. cp 2, tp 2 and pp 2
+// are out.
 TEST(Enumerate, TwoRanksByHand) {
   const auto all = enumerate({2, 12, {}});
-  EXPECT_EQ(all.legal.size(), 8u + 8 + 8 + 24);
+  EXPECT_EQ(all.legal.size(), 12u + 12 + 12 + 36);
   EXPECT_EQ(
       counts(all),
       (std::map<std::string, int>{{"cp, tp and pp above 1 are not available in this version", 3}}));
@@ -69,14 +69,14 @@ TEST(Enumerate, HonoursWhatTheRecipeFixes) {
     EXPECT_EQ(layout.num_micro_batches, 2);
     EXPECT_EQ(layout.recompute, recipe::Recompute::kNone);
   }
-  EXPECT_EQ(counts(all)["the recipe fixes another choice"], 48 - 3);
+  EXPECT_EQ(counts(all)["the recipe fixes another choice"], 72 - 3);
 }
 
-// In a shared window nothing is gathered, so nothing can be gathered ahead: 8 layouts of dp 2 and
+// In a shared window nothing is gathered, so nothing can be gathered ahead: 12 layouts of dp 2 and
 // of each zero.
 TEST(Enumerate, ASharedWindowHasNoPrefetch) {
   const auto all = enumerate({2, 12, {}, true});
-  EXPECT_EQ(all.legal.size(), 8u * 4);
+  EXPECT_EQ(all.legal.size(), 12u * 4);
   for (const auto& layout : all.legal) EXPECT_TRUE(layout.shared_window);
 }
 
@@ -87,7 +87,7 @@ TEST(Enumerate, HonoursAFixedPrefetch) {
   for (const int prefetch : {0, 2, 5}) {
     fixed.prefetch = prefetch;
     const auto all = enumerate({2, 12, fixed});
-    EXPECT_EQ(all.legal.size(), 8u);
+    EXPECT_EQ(all.legal.size(), 12u);
     for (const auto& layout : all.legal) EXPECT_EQ(layout.prefetch, prefetch);
   }
 }
@@ -95,11 +95,29 @@ TEST(Enumerate, HonoursAFixedPrefetch) {
 TEST(Enumerate, ZeroWithoutShardingIsNoOffence) {
   recipe::Parallel fixed;
   fixed.zero = 3;
-  EXPECT_EQ(enumerate({1, 4, fixed}).legal.size(), 6u);
+  EXPECT_EQ(enumerate({1, 4, fixed}).legal.size(), 9u);
   fixed.shard = 1;
-  EXPECT_EQ(enumerate({2, 2, fixed}).legal.size(), 2u);
+  EXPECT_EQ(enumerate({2, 2, fixed}).legal.size(), 3u);
   fixed.shard = 0;
   for (const auto& layout : enumerate({2, 2, fixed}).legal) EXPECT_EQ(layout.shard, 2);
+}
+
+TEST(WhyRecompute, ComparesWithTheSameLayoutThatKeepsAll) {
+  constexpr auto stash = static_cast<std::size_t>(program::MemoryClass::kStash);
+  Ranking ranking{"one", std::vector<Candidate>(3), {}};
+  for (Candidate& one : ranking.ranked) one.layout.dp = 2;
+  Candidate &first = ranking.ranked[0], &whole = ranking.ranked[2];
+  ranking.ranked[1].layout.micro_batch = 2;
+  first.predicted.step_s = 1.02, first.bytes[stash] = Bytes{7 << 20};
+  whole.predicted.step_s = 1, whole.bytes[stash] = Bytes{10 << 20};
+  EXPECT_EQ(why_recompute(ranking), "");
+  first.layout.recompute = recipe::Recompute::kSelective;
+  EXPECT_EQ(why_recompute(ranking),
+            "selective: 3 MiB less a rank than dp2 mb1x1, for 2.0 % of its step");
+  ranking.ranked.pop_back();
+  ranking.rejected = {{{.dp = 2}, "more memory than a rank may have", "needs 9 MiB of 8", 1}};
+  EXPECT_EQ(why_recompute(ranking),
+            "selective: dp2 mb1x1 is out: more memory than a rank may have (needs 9 MiB of 8)");
 }
 
 TEST(Summarize, CountsByReasonAndFindsTheNearest) {

@@ -96,8 +96,8 @@ TEST(Plan, IsCompleteAndFullySimulated) {
   EXPECT_EQ(plan, plan_recipe(input)->plan);
 }
 
-// Two ranks on one node, 12 rows: 8 layouts of dp 2, 8 of each zero of shard 2, and 3 that are not
-// available.
+// Two ranks on one node, 12 rows: 12 layouts of dp 2, 12 of each zero of shard 2, and 3 that are
+// not available.
 TEST(Plan, EveryLayoutIsRankedOrRejectedOnce) {
   for (const std::int64_t memory : {8 * kGib, 304 * (kGib >> 10)}) {
     auto recipe = small_recipe();
@@ -110,8 +110,8 @@ TEST(Plan, EveryLayoutIsRankedOrRejectedOnce) {
     std::map<std::string, int> seen;
     for (const auto& one : ranking->ranked) seen[name_of(one.layout)] += 1;
     for (const auto& one : ranking->rejected) seen[name_of(one.layout)] += 1;
-    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), 35u);
-    EXPECT_EQ(seen.size(), 35u);  // so each name once
+    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), 51u);
+    EXPECT_EQ(seen.size(), 51u);  // so each name once
   }
 }
 

@@ -20,7 +20,8 @@ struct PassContext {
 // Cells to one FORWARD or BACKWARD a layer. `train`: forwards keep their stash.
 Draft lay_segments(std::span<const Cell> cells, bool train, const PassContext& context);
 
-// Full recomputation: blocks keep only their input and run again right before their backward.
+// Recomputation: blocks keep only their input (full), or what only products and attention can make
+// again (selective), and make the rest again right before their backward.
 Draft add_recompute(Draft draft, const PassContext& context);
 
 // UNSHARD and RESHARD of each group around its uses, `prefetch` layers ahead (ZeRO 3), or once

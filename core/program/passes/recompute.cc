@@ -1,3 +1,4 @@
+#include "core/program/keep.h"
 #include "core/program/passes/passes.h"
 
 namespace ptrain::program {
@@ -9,28 +10,29 @@ bool is_block(const Action& action, const model::Architecture& architecture) {
          architecture.layers[static_cast<std::size_t>(layer)].kind == model::LayerKind::kBlock;
 }
 
-void keep_input_only(Action& forward) {
+void keep_only(Keep keep, Action& forward) {
   for (auto& [key, value] : forward.attributes) {
-    if (key == "keep" && value == "all") value = "input";
+    if (key == "keep" && value == to_string(Keep::kAll)) value = to_string(keep);
   }
 }
 
-Action repeat_of(const Action& backward) {
+Action remake_before(const Action& backward, Keep from) {
   Action action = backward;
   action.kind = Kind::kRecompute;
-  action.attributes.clear();
+  action.attributes = {{"from", std::string(to_string(from))}};
   return action;
 }
 
 }  // namespace
 
 Draft add_recompute(Draft draft, const PassContext& context) {
-  if (context.layout.recompute == recipe::Recompute::kNone) return draft;
+  const Keep keep = keep_of(context.layout.recompute);
+  if (keep == Keep::kAll) return draft;
   Draft out = draft.successor();
   for (Action& action : draft.actions()) {
     const bool block = is_block(action, context.architecture);
-    if (block && action.kind == Kind::kForward) keep_input_only(action);
-    if (block && action.kind == Kind::kBackward) out.add(repeat_of(action));
+    if (block && action.kind == Kind::kForward) keep_only(keep, action);
+    if (block && action.kind == Kind::kBackward) out.add(remake_before(action, keep));
     out.keep(std::move(action));
   }
   return out;

@@ -38,10 +38,14 @@ void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner)
              owner, &Parallel::micro_batch),
          choice<Owner, Parallel, std::optional<Recompute>>(
              {.path = prefix + "recompute",
-              .unavailable = {"selective"},
-              .description = "full: keep only each layer's input and compute the rest again."},
+              .description = "What a layer computes again going backward. selective: what "
+                             "element-wise work can make again (norms, activations), for a few "
+                             "per cent of the step; full: all, from the layer's input."},
              owner, &Parallel::recompute,
-             {{"auto", std::nullopt}, {"none", Recompute::kNone}, {"full", Recompute::kFull}}),
+             {{"auto", std::nullopt},
+              {"none", Recompute::kNone},
+              {"selective", Recompute::kSelective},
+              {"full", Recompute::kFull}}),
          optional_row({.path = prefix + "prefetch",
                        .unit = "layers",
                        .range = {0, 1024},

@@ -10,6 +10,7 @@ namespace {
 using model::LayerKind;
 using model::LayerSpec;
 using program::Action;
+using program::Keep;
 using program::Kind;
 
 // Calls, queues and events around one action.
@@ -18,6 +19,10 @@ constexpr double kActionOverhead_s = 1e-5;
 // left. Measured CPU seconds of steps over predictions without it, six layouts of two ranks: 1.26
 // to 1.5.
 constexpr double kColdCaches = 1.3;
+
+// What is made again is all made by element-wise work, unlike the products among the tensors that
+// a forward keeps, by whose bytes its element-wise work is counted.
+constexpr double kRemadeWeight = 2;
 
 double tokens_of(const CostContext& context) {
   return static_cast<double>(context.layout.micro_batch * context.sequence);
@@ -32,10 +37,12 @@ double dtype_factor(const CostContext& context) {
   return element_bytes(context) / static_cast<double>(size_of(DType::kFloat32));
 }
 
-// As if all were kept in the dtype of sums: rounding to another is work too.
-double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer) {
+// Of the tensors that are not there yet. As if all were kept in the dtype of sums: rounding to
+// another is work too.
+double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer, Keep there) {
   std::int64_t elements = 0;
-  for (const auto& tensor : layer.stash) elements += tensor.elements_per_token;
+  for (const auto& tensor : layer.stash)
+    if (!program::keeps(there, tensor)) elements += tensor.elements_per_token;
   return static_cast<double>(elements) * element_bytes(context);
 }
 
@@ -69,8 +76,9 @@ double attention_seconds(const CostContext& context, const LayerSpec& layer,
          static_cast<double>(context.placement.threads);
 }
 
-double kept_seconds(const CostContext& context, const LayerSpec& layer, double bytes_per_s) {
-  return tokens_of(context) * kept_bytes_per_token(context, layer) / bytes_per_s;
+double kept_seconds(const CostContext& context, const LayerSpec& layer, double bytes_per_s,
+                    Keep there = Keep::kNone) {
+  return tokens_of(context) * kept_bytes_per_token(context, layer, there) / bytes_per_s;
 }
 
 // Elements that this layout leaves on one rank.
@@ -138,6 +146,14 @@ LayerSeconds backward_seconds(const CostContext& context, const LayerSpec& layer
   return out;
 }
 
+LayerSeconds recompute_seconds(const CostContext& context, const LayerSpec& layer, Keep from) {
+  if (from != Keep::kSelected) return forward_seconds(context, layer);
+  LayerSeconds out;
+  out.kept_s =
+      kRemadeWeight * kept_seconds(context, layer, context.figures.kept_bytes_per_s.forward, from);
+  return out;
+}
+
 double compute_seconds(const Action& action, const CostContext& context) {
   double seconds = 0;
   const auto add_layers = [&](auto seconds_of) {
@@ -147,8 +163,13 @@ double compute_seconds(const Action& action, const CostContext& context) {
   };
   switch (action.kind) {
     case Kind::kForward:
-    case Kind::kRecompute:
       add_layers(forward_seconds);
+      break;
+    case Kind::kRecompute:
+      add_layers([&](const CostContext& of, const LayerSpec& layer) {
+        const auto from = program::keep_named(action.attribute("from"));
+        return recompute_seconds(of, layer, from.value_or(Keep::kInput));
+      });
       break;
     case Kind::kBackward:
       add_layers(backward_seconds);

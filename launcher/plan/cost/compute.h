@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/program/action.h"
+#include "core/program/keep.h"
 #include "launcher/plan/cost/context.h"
 
 namespace ptrain::plan {
@@ -19,6 +20,9 @@ struct LayerSeconds {
 // The head keeps its input only: all its products and the loss are made in backward.
 LayerSeconds forward_seconds(const CostContext& context, const model::LayerSpec& layer);
 LayerSeconds backward_seconds(const CostContext& context, const model::LayerSpec& layer);
+// Of a recomputation that begins with what `from` names: all of forward, or its element-wise work.
+LayerSeconds recompute_seconds(const CostContext& context, const model::LayerSpec& layer,
+                               program::Keep from);
 
 // Seconds of an action that computes: FORWARD, RECOMPUTE, BACKWARD and the local part of GRAD_NORM
 // and OPTIMIZER. 0 for the others.
