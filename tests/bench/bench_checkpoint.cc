@@ -1,19 +1,26 @@
 // A checkpoint of one rank, timed, after everything before it is on disk. Arguments: raw | save |
-// load, a folder, MiB. `raw` writes the same bytes to a plain file, to the end of an fsync; `save`
-// leaves FOLDER/step-00000001, which `load` opens (that checks every byte) and reads.
+// behind | load, a folder, MiB. `raw` writes the same bytes to a plain file, to the end of an
+// fsync; `save` and `behind` leave FOLDER/step-00000001, which `load` opens (that checks every
+// byte) and reads. Of `behind` only what training waits for is timed: the copy and the agreements.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/copy.h"
+#include "engine/checkpoint/saving.h"
+#include "engine/checkpoint/share_out.h"
 
 namespace ptrain {
 namespace {
@@ -57,30 +64,79 @@ void write_raw(const std::string& path, const State& state) {
   if (!good) throw EngineError(ExitCode::kUnusable, "cannot write " + path);
 }
 
-void time(std::int64_t mib, const std::function<void()>& work) {
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// What several pieces of work took.
+class Stopwatch {
+ public:
+  void time(const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    const double cpu = cpu_seconds();
+    work();
+    cpu_s_ += cpu_seconds() - cpu;
+    wall_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  void print() const { fmt::print("{{\"s\": {:.4f}, \"cpu_s\": {:.4f}}}\n", wall_s_, cpu_s_); }
+
+ private:
+  double wall_s_ = 0, cpu_s_ = 0;
+};
+
+void time(const std::function<void()>& work) {
   sync();
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  fmt::print("{{\"mib_s\": {:.0f}}}\n", static_cast<double>(mib) / seconds.count());
+  Stopwatch watch;
+  watch.time(work);
+  watch.print();
+}
+
+// Twice, since the first copy is not what a run's saves are like; the second is told.
+void save_behind(const std::string& target, const checkpoint::Items& items,
+                 comm::Communicator& world) {
+  std::vector<std::byte> memory(static_cast<std::size_t>(checkpoint::copy_bytes(items)));
+  for (const bool told : {false, true}) {
+    std::filesystem::remove_all(target);
+    sync();
+    Stopwatch watch;
+    std::optional<checkpoint::Saving> saving;
+    watch.time([&] {
+      checkpoint::Items copy = items;
+      checkpoint::copy_tensors(copy, memory, checkpoint::threads_of_rank(world));
+      saving.emplace(target, std::move(copy), world);
+    });
+    bool published = false;
+    while (!published) {
+      std::thread([&] { saving->work(); }).join();
+      watch.time([&] { published = saving->agree(); });
+    }
+    if (told) watch.print();
+  }
 }
 
 void check_same(const State& loaded, const State& expected) {
   if (loaded != expected) throw EngineError(ExitCode::kBug, "loaded values differ");
 }
 
-void run(const std::string& what, const std::string& folder, std::int64_t mib) {
+void measure(const std::string& what, const std::string& folder, std::int64_t mib) {
   const auto world = comm::make_single();
   const std::string target = folder + "/step-00000001";
   State state = make_state(mib, what != "load");
   const checkpoint::Items items = items_of(state);
   if (what == "raw") {
-    time(mib, [&] { write_raw(folder + "/raw", state); });
+    time([&] { write_raw(folder + "/raw", state); });
   } else if (what == "save") {
     std::filesystem::remove_all(target);
-    time(mib, [&] { checkpoint::save(target, items, *world); });
+    time([&] { checkpoint::save(target, items, *world); });
+  } else if (what == "behind") {
+    save_behind(target, items, *world);
   } else {
-    time(mib, [&] { checkpoint::Source(target, *world).load(items); });
+    time([&] { checkpoint::Source(target, *world, checkpoint::Check::kWhileLoading).load(items); });
     check_same(state, make_state(mib, true));
   }
   world->close();
@@ -91,11 +147,11 @@ void run(const std::string& what, const std::string& folder, std::int64_t mib) {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    fmt::print(stderr, "usage: bench_checkpoint raw|save|load FOLDER MIB\n");
+    fmt::print(stderr, "usage: bench_checkpoint raw|save|behind|load FOLDER MIB\n");
     return 2;
   }
   try {
-    ptrain::run(argv[1], argv[2], std::atoll(argv[3]));
+    ptrain::measure(argv[1], argv[2], std::atoll(argv[3]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -1,13 +1,13 @@
 // What packing is worth: useful tokens (targets) per CPU second of the quickstart's model, data and
 // engine on one thread, in packed rows and in batches of 8 documents in random order that are each
 // padded to their batch's longest. Documents longer than a row are cut alike, into pieces of a row
-// and a rest. Rows of a batch run one at a time, which needs less memory and costs the same.
-// Run with OMP_NUM_THREADS=1. Arguments: tokens of a row, batches of 8.
+// and a rest. A padded row is one sequence to attention, its padding the last. Rows of a batch run
+// one at a time, which needs less memory and costs the same. Run with OMP_NUM_THREADS=1. Arguments:
+// tokens of a row, batches of 8.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <random>
 
 #include "core/packing/window.h"
@@ -28,16 +28,10 @@ struct Measure {
   double share() const { return static_cast<double>(targets) / static_cast<double>(tokens); }
 };
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 void run(test::LayerModel& model, const data::MicroBatch& row, Measure& measure) {
-  const double begin = cpu_seconds();
+  const double begin = bench::cpu_seconds();
   model.step(row);
-  measure.seconds += cpu_seconds() - begin;
+  measure.seconds += bench::cpu_seconds() - begin;
   measure.targets += row.num_targets();
   measure.tokens += row.num_tokens();
 }
@@ -69,7 +63,6 @@ data::MicroBatch padded(const data::Index& index, const packing::Range& piece,
   }
   row.tokens.resize(static_cast<std::size_t>(length), static_cast<std::int32_t>(index.pad()));
   row.targets.resize(static_cast<std::size_t>(length), data::kNoTarget);
-  if (piece.length() < length) row.documents = {{0, piece.length()}, {piece.length(), length}};
   return row;
 }
 

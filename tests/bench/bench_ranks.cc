@@ -1,6 +1,7 @@
 // Training steps of a fully sharded model, timed as tokens per CPU second over all ranks. Run by
-// mpirun with OMP_NUM_THREADS=1. Arguments: window | messages, then layers hidden heads kv_heads
-// ffn vocabulary, rows of all ranks, sequence, steps.
+// mpirun with OMP_NUM_THREADS=1. Arguments: window | messages | silent (the same step with
+// communication left out), then layers hidden heads kv_heads ffn vocabulary, rows of all ranks,
+// sequence, steps.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -16,6 +17,7 @@
 #include "engine/execute/executor.h"
 #include "engine/state/init.h"
 #include "tests/bench/shape.h"
+#include "tests/bench/silent.h"
 
 namespace ptrain {
 namespace {
@@ -59,7 +61,9 @@ void report(comm::Communicator& world, const bench::Shape& shape,
       tokens / median(0), 1e3 * median(0), 1e3 * median(2) / world.size(), median(1));
 }
 
-void run(comm::Communicator& world, bool window, const bench::Shape& shape) {
+// world: of the step; all: which measures.
+void run(comm::Communicator& world, comm::Communicator& all, bool window,
+         const bench::Shape& shape) {
   const auto architecture = architecture_of(shape);
   mesh::Layout layout{.shard = world.size(), .zero = 3, .shared_window = window};
   layout.micro_batch = shape.rows / world.size();
@@ -83,7 +87,7 @@ void run(comm::Communicator& world, bool window, const bench::Shape& shape) {
     for (std::size_t i = 0; i < 3; ++i) after[i] -= before[i];
     if (settings.step > 2) steps.push_back(after);
   }
-  report(world, shape, std::move(steps));
+  report(all, shape, std::move(steps));
   executor.close();
   reduce->close();
   gather->close();
@@ -99,7 +103,9 @@ int main(int argc, char** argv) {
   try {
     comm::identify();
     const auto world = comm::make_mpi({});
-    run(*world, argc > 1 && argv[1] == std::string_view("window"), shape);
+    const std::string_view how = argc > 1 ? argv[1] : "messages";
+    bench::Silent silent(*world);
+    run(how == "silent" ? silent : *world, *world, how == "window", shape);
     world->close();
     comm::leave();
   } catch (const std::exception& error) {

@@ -1,13 +1,12 @@
 // One full training step (forward, backward, AdamW) on one thread, timed as tokens per CPU second.
 // Run with OMP_NUM_THREADS=1. Arguments: bf16, or nothing for fp32; then layers hidden heads
-// kv_heads ffn vocabulary rows sequence steps. The same shape in stock PyTorch is the peer: 4 256 8
-// 4 768 256 16 128.
+// kv_heads ffn vocabulary rows sequence steps, tied (0 or 1). The same shape in stock PyTorch is
+// the peer: 4 256 8 4 768 256 16 128.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <ctime>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "engine/optim/adamw.h"
@@ -16,12 +15,6 @@
 
 namespace ptrain {
 namespace {
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 void fill(test::LayerModel& model) {
   std::mt19937 generator(2);
@@ -57,7 +50,23 @@ void optimize(const test::LayerModel& model, Moments& moments, std::int64_t step
   }
 }
 
+// Most of this process's memory that was resident so far.
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+// Parameters, gradients and moments, all of four bytes.
+double state_mib(const test::LayerModel& model) {
+  double elements = 0;
+  for (std::size_t i = 0; i < model.num_parameters(); ++i)
+    elements += static_cast<double>(model.parameter(i).num_elements());
+  return 16 * elements / (1 << 20);
+}
+
 void run(const bench::Shape& shape, DType compute_dtype) {
+  const double idle = peak_mib();
   test::LayerModel model(architecture_of(shape, compute_dtype));
   fill(model);
   const data::MicroBatch batch = random_batch(shape, shape.rows, 1);
@@ -66,17 +75,19 @@ void run(const bench::Shape& shape, DType compute_dtype) {
   std::vector<double> seconds;
   double loss = 0;
   for (std::int64_t step = 1; step <= shape.steps + 2; ++step) {  // two to warm up
-    const double begin = cpu_seconds();
+    const double begin = bench::cpu_seconds();
     model.restart_gradients();
     loss = model.step(batch).loss / num_tokens;
     optimize(model, moments, step, 1 / num_tokens);
-    if (step > 2) seconds.push_back(cpu_seconds() - begin);
+    if (step > 2) seconds.push_back(bench::cpu_seconds() - begin);
   }
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2];
-  fmt::print(R"({{"tok_cpu_s": {:.0f}, "best": {:.0f}, "step_cpu_ms": {:.1f}, "loss": {:.6f}}})"
+  fmt::print(R"({{"tok_cpu_s": {:.0f}, "best": {:.0f}, "step_cpu_ms": {:.1f}, "loss": {:.6f}, )"
+             R"("rss_above_state_mib": {:.0f}, "state_mib": {:.0f}}})"
              "\n",
-             num_tokens / median, num_tokens / seconds.front(), 1e3 * median, loss);
+             num_tokens / median, num_tokens / seconds.front(), 1e3 * median, loss,
+             peak_mib() - idle - state_mib(model), state_mib(model));
 }
 
 }  // namespace
@@ -84,10 +95,8 @@ void run(const bench::Shape& shape, DType compute_dtype) {
 
 int main(int argc, char** argv) {
   try {
-    const bool rounds = argc > 1 && argv[1] == std::string_view("bf16");
-    ptrain::run(
-        ptrain::bench::shape_from(argc, argv, rounds ? 2 : 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}),
-        rounds ? ptrain::DType::kBFloat16 : ptrain::DType::kFloat32);
+    const auto [shape, compute] = ptrain::bench::shape_and_dtype_from(argc, argv);
+    ptrain::run(shape, compute);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -22,24 +22,25 @@ parser.add_argument("--bench", default=ROOT / "build/dev/tests/bench/bench_check
 options = parser.parse_args()
 work = options.folder / "checkpoint-bench"
 stock = [ROOT / ".venv/bin/python", pathlib.Path(__file__).with_name("stock_checkpoint.py")]
-RUNS = {"raw": [options.bench, "raw"], "save": [options.bench, "save"], "load": [options.bench, "load"],
-        "stock save": [*stock, "save"], "stock load": [*stock, "load"]}
+RUNS = {name: [options.bench, name] for name in ("raw", "save", "behind", "load")}
+RUNS |= {f"stock {name}": [*stock, name] for name in ("save", "load")}
 
 
-def speed(command):
+def times(command):
     text = subprocess.run([str(part) for part in (*command, work, options.mib)], check=True, text=True,
                           capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
-    return json.loads(text)["mib_s"]
+    return json.loads(text)
 
 
 work.mkdir(parents=True)
 try:
-    rounds = [{name: speed(command) for name, command in RUNS.items()} for _ in range(options.rounds)]
+    rounds = [{name: times(command) for name, command in RUNS.items()} for _ in range(options.rounds)]
 finally:
     shutil.rmtree(work)
 for name in RUNS:
-    values = sorted(found[name] for found in rounds)
-    print(f"{name:10s}  {statistics.median(values):6.0f} MiB/s  ({values[0]:.0f}-{values[-1]:.0f})")
-for ours, other in (("save", "raw"), ("save", "stock save"), ("load", "stock load")):
-    values = sorted(found[ours] / found[other] for found in rounds)
-    print(f"{ours} / {other}: {statistics.median(values):.2f}  ({values[0]:.2f}-{values[-1]:.2f})")
+    print(f"{name:10s}", *(f"  {measure} {statistics.median(found[name][measure] for found in rounds):6.3f}"
+                           for measure in ("s", "cpu_s")))
+for first, second, measure in (("raw", "save", "s"), ("behind", "save", "s"), ("stock save", "save", "s"),
+                               ("stock load", "load", "s"), ("stock load", "load", "cpu_s")):
+    values = sorted(found[first][measure] / found[second][measure] for found in rounds)
+    print(f"{first} / {second} in {measure}: {statistics.median(values):.2f}  ({values[0]:.2f}-{values[-1]:.2f})")

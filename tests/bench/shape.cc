@@ -1,7 +1,9 @@
 #include "tests/bench/shape.h"
 
 #include <cstdlib>
+#include <ctime>
 #include <random>
+#include <string_view>
 
 #include "engine/base/engine_error.h"
 
@@ -10,9 +12,21 @@ namespace ptrain::bench {
 Shape shape_from(int argc, char** argv, int first, Shape shape) {
   for (std::int64_t* member :
        {&shape.layers, &shape.hidden, &shape.heads, &shape.kv_heads, &shape.ffn, &shape.vocabulary,
-        &shape.rows, &shape.sequence, &shape.steps})
+        &shape.rows, &shape.sequence, &shape.steps, &shape.tied})
     if (first < argc) *member = std::atoll(argv[first++]);
   return shape;
+}
+
+std::pair<Shape, DType> shape_and_dtype_from(int argc, char** argv) {
+  const bool rounds = argc > 1 && argv[1] == std::string_view("bf16");
+  return {shape_from(argc, argv, rounds ? 2 : 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}),
+          rounds ? DType::kBFloat16 : DType::kFloat32};
+}
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 model::Architecture architecture_of(const Shape& shape, DType compute_dtype) {
@@ -23,6 +37,7 @@ model::Architecture architecture_of(const Shape& shape, DType compute_dtype) {
   config.num_key_value_heads = shape.kv_heads;
   config.intermediate_size = shape.ffn;
   config.vocab_size = shape.vocabulary;
+  config.tie_word_embeddings = shape.tied != 0;
   return value_or_throw(model::make_architecture(config, compute_dtype));
 }
 
