@@ -42,6 +42,9 @@ FAMILIES = {
     "gpt2": (transformers.GPT2Config, dict(
         n_embd=24, n_layer=2, n_head=4, n_positions=64, vocab_size=262, resid_pdrop=0.0,
         embd_pdrop=0.0, attn_pdrop=0.0)),
+    "gemma2": (transformers.Gemma2Config, dict(
+        SIZES, head_dim=6, sliding_window=20, query_pre_attn_scalar=5, attn_logit_softcapping=5.0,
+        final_logit_softcapping=3.0)),
     "gemma3": (transformers.Gemma3TextConfig, dict(
         SIZES, num_hidden_layers=7, head_dim=6, sliding_window=20, query_pre_attn_scalar=5)),
 }
