@@ -14,7 +14,7 @@ namespace ptrain::cli {
 Result<ExitCode> run_parity(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
                             const run::Plan& plan) {
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
-  PTRAIN_CHECK(find_engine());
+  PTRAIN_CHECK(find_engine(engine_of(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
   for (std::size_t i = 0; i < plan.shapes.size(); ++i)  // before anything is written
     PTRAIN_CHECK(parity::check_memory(parity::on_one_rank(parity::with_one_micro_batch(plan, i))));

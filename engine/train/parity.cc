@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/parity/record.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/train/attempt.h"
 
@@ -20,6 +21,7 @@ using program::Kind;
 
 // Element 0 of `tensor` is element `first` of the tensor that it is a piece of.
 Sketch sketch_of(const Tensor& tensor, std::int64_t first = 0) {
+  device::synchronize();
   Sketch sketch;
   dispatch(tensor.dtype, [&](auto zero) {
     for (std::int64_t row = 0; row < tensor.rows; ++row) {

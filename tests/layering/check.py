@@ -17,6 +17,10 @@ ARROWS = {
     "cli": {"core", "launcher", "cli"},
 }
 HEAVY = re.compile(r"^(torch|ATen|c10|mpi\.h|pmix|nccl|cuda)")
+# What runs on GPUs is written in few places, so that all else is one code.
+GPU = re.compile(r"^(cuda|cublas|nccl)")
+GPU_PLACES = ("engine/kernels/cuda/", "engine/optim/cuda/", "engine/comm/nccl.cc", "engine/base/device_cuda.cc",
+              "engine/base/cuda_check.h")
 # core is values and pure algorithms: no clock, no environment, no files.
 IMPURE = {"chrono", "fstream", "filesystem", "unistd.h", "thread", "ctime", "sys/stat.h", "fcntl.h"}
 CODE = (".cc", ".h", ".cu")
@@ -51,6 +55,8 @@ def check_includes():
                     yield f"{place}: {room} may not include {target}"
             if room != "engine" and HEAVY.match(target):
                 yield f"{place}: only the engine may include {target}"
+            if room == "engine" and GPU.match(target) and not name(path).startswith(GPU_PLACES):
+                yield f"{place}: {target} belongs to {', '.join(GPU_PLACES)}"
             if room == "core" and target in IMPURE:
                 yield f"{place}: core is pure and may not include <{target}>"
             if re.match(r"torch/(torch|all|extension)\.h", target):

@@ -25,6 +25,7 @@ BREACHES = [
     ("includes", "engine/comm/a.cc", '#include "launcher/plan/a.h"\n', "engine may not include launcher"),
     ("includes", "cli/main.cc", '#include "engine/comm/a.h"\n', "cli may not include engine/comm"),
     ("includes", "launcher/plan/a.cc", "#include <ATen/ATen.h>\n", "only the engine may include"),
+    ("includes", "engine/comm/a.cc", "#include <cuda_runtime.h>\n", "cuda_runtime.h belongs to"),
     ("includes", "core/base/a.h", "#include <fstream>\n", "core is pure"),
     ("includes", "engine/comm/a.cc", "#include <torch/torch.h>\n", "costs 13 s"),
     ("docs", "README.md", "See `core/base/none.h`.\n", "core/base/none.h does not exist"),

@@ -19,7 +19,7 @@ void add_machine(std::vector<Field>& all) {
               .unit = "ranks",
               .range = {1, 65536},
               .zero_word = "auto",
-              .description = "auto: one a physical core."},
+              .description = "auto: one a GPU, or without GPUs one a physical core."},
              in_cluster, &Cluster::ranks_per_node),
          row({.path = "failure.max_restarts",
               .unit = "restarts",

@@ -5,7 +5,11 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <vector>
+
+#include "engine/base/device.h"
+#include "engine/kernels/cuda/emulated_stream.h"
 
 #define PT_DEVICE
 
@@ -49,40 +53,63 @@ inline constexpr std::byte kUnwritten{0xff};
 
 template <class Body>
 void launch(std::int64_t num_blocks, std::int64_t shared_bytes, const Body& body) {
-  for (std::int64_t index = num_blocks; index-- > 0;) {
-    std::vector<std::byte> shared(static_cast<std::size_t>(shared_bytes), kUnwritten);
-    body(Block(index, shared.data()));
-  }
+  device::enqueue([=] {
+    for (std::int64_t index = num_blocks; index-- > 0;) {
+      std::vector<std::byte> shared(static_cast<std::size_t>(shared_bytes), kUnwritten);
+      body(Block(index, shared.data()));
+    }
+  });
 }
+
+// Memory that lives until the work that was enqueued in its scope is done.
+class Kept {
+ public:
+  explicit Kept(std::size_t bytes)
+      : bytes_(std::make_shared<std::vector<std::byte>>(bytes, kUnwritten)) {}
+  ~Kept() {
+    device::enqueue([kept = bytes_] {});
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  std::byte* data() const { return bytes_->data(); }
+
+ private:
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+};
 
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(std::int64_t n) : bytes_(static_cast<std::size_t>(n) * sizeof(T), kUnwritten) {}
+  explicit Scratch(std::int64_t n) : bytes_(static_cast<std::size_t>(n) * sizeof(T)) {}
   T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
 
  private:
-  mutable std::vector<std::byte> bytes_;
+  Kept bytes_;
 };
 
 template <class T>
 class Uploaded {
  public:
-  explicit Uploaded(std::span<const T> values) : values_(values.begin(), values.end()) {}
-  const T* data() const { return values_.data(); }
+  explicit Uploaded(std::span<const T> values) : bytes_(values.size_bytes()) {
+    std::memcpy(bytes_.data(), values.data(), values.size_bytes());
+  }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data()); }
 
  private:
-  std::vector<T> values_;
+  Kept bytes_;
 };
 
 inline void clear(const Tensor& tensor) {
-  for (std::int64_t row = 0; row < tensor.rows; ++row)
-    std::memset(tensor.row_range(row, 1).data, 0,
-                static_cast<std::size_t>(tensor.cols * size_of(tensor.dtype)));
+  device::enqueue([=] {
+    for (std::int64_t row = 0; row < tensor.rows; ++row)
+      std::memset(tensor.row_range(row, 1).data, 0,
+                  static_cast<std::size_t>(tensor.cols * size_of(tensor.dtype)));
+  });
 }
 
 template <class T>
 T fetch(const T* value) {
+  device::synchronize();
   return *value;
 }
 
