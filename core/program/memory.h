@@ -89,7 +89,7 @@ class MemoryMeter {
 };
 
 // Peak bytes of each class while the program runs once, persistent bytes included.
-// kTemporary, kCommunication and kRuntime are left 0: the engine reports them as measured.
+// kTemporary (temporary.h), kCommunication and kRuntime are left 0.
 BytesByClass peak_bytes(const Program& program, const MemoryContext& context);
 
 }  // namespace ptrain::program

@@ -43,12 +43,13 @@ std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t seque
     data::MicroBatch row;
     row.rows = 1;
     row.sequence = sequence;
+    const bool whole = kind == RowKind::kWholeDocument;
     // Every third row ends in padding, so ranks differ in their number of targets.
-    const std::int64_t used = r % 3 == 2 ? sequence - 3 : sequence;
+    const std::int64_t used = r % 3 == 2 && !whole ? sequence - 3 : sequence;
     while (static_cast<std::int64_t>(row.tokens.size()) < used) {
       const auto rest = used - static_cast<std::int64_t>(row.tokens.size());
       const auto length = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(sequence));
-      append_document(row, std::min(rest, length), vocabulary, random);
+      append_document(row, whole ? sequence : std::min(rest, length), vocabulary, random);
       if (kind == RowKind::kOneDocument) break;
     }
     pad(row);

@@ -5,6 +5,7 @@
 
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
+#include "core/program/temporary.h"
 #include "engine/base/engine_error.h"
 #include "engine/execute/executor.h"
 #include "engine/state/init.h"
@@ -95,8 +96,12 @@ class RankRun {
   program::BytesByClass predicted() const {
     const auto buffers = mesh::plan_buffers(architecture_, experiment_.layout.shard);
     const int shard_rank = mesh::coordinates_of(experiment_.layout, world_.rank()).shard;
-    return program::peak_bytes(
-        program_, {architecture_, experiment_.layout, buffers, experiment_.sequence, shard_rank});
+    const program::MemoryContext context{architecture_, experiment_.layout, buffers,
+                                         experiment_.sequence, shard_rank};
+    program::BytesByClass bytes = program::peak_bytes(program_, context);
+    bytes[static_cast<std::size_t>(program::MemoryClass::kTemporary)] =
+        program::temporary_bytes(context);
+    return bytes;
   }
 
   void close() {
