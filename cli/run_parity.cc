@@ -1,5 +1,6 @@
 #include "cli/run_parity.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/engine_module.h"
@@ -13,8 +14,11 @@ namespace ptrain::cli {
 
 Result<ExitCode> run_parity(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
                             const run::Plan& plan) {
+  if (std::ranges::any_of(plan.ranks, [](const auto& place) { return place.gpu >= 0; }))
+    return fail(ExitCode::kUsage, "--parity compares on processors, but the plan names GPUs",
+                "plan for processors, by a cluster file without GPUs");
+  PTRAIN_CHECK(check_start(plan));
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
-  PTRAIN_CHECK(find_engine(engine_of(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
   for (std::size_t i = 0; i < plan.shapes.size(); ++i)  // before anything is written
     PTRAIN_CHECK(parity::check_memory(parity::on_one_rank(parity::with_one_micro_batch(plan, i))));

@@ -8,6 +8,7 @@
 #include "cli/engine_module.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/start/environment.h"
 #include "launcher/start/mpirun.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/supervisor.h"
@@ -25,7 +26,7 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
 Status check_start(const run::Plan& plan) {
   PTRAIN_CHECK(start::Mpirun::find());
   PTRAIN_CHECK(find_engine(engine_of(plan)));
-  return {};
+  return start::check_environment(static_cast<int>(plan.ranks.size()));
 }
 
 std::string layouts_text(const run::Plan& plan) {
@@ -51,8 +52,8 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
                            const supervise::RunLock&, supervise::StopSignals& signals) {
+  PTRAIN_CHECK(check_start(plan));
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
-  PTRAIN_CHECK(find_engine(engine_of(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
   return supervise::supervise({directory, plan, mpirun, worker, signals}).code;
 }

@@ -1,7 +1,10 @@
 // An engine without tensors for tests of starting and watching: its ranks count steps and, told by
 // the environment, fail in a chosen way.
 //   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error oom kill segv freeze
-//                                       stall lag
+//                                       stall lag; deaf (busy, and TERM does nothing); helper
+//                                       (starts a child that TERM does not end, and goes on)
+//   PTRAIN_FAKE_SHOW                    a variable whose value each rank writes to its log
+//   PTRAIN_FAKE_TALK                    a line to the log a step, and half a line at the end
 //   PTRAIN_FAKE_START                   slow: it never gets to its first step
 //   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
 //   PTRAIN_FAKE_ONCE                    file: an action happens only while it is absent, and makes
@@ -69,6 +72,23 @@ LastCollective& last_collective() {
   for (;;) ::pause();
 }
 
+[[noreturn]] void turn_for_ever() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::signal(signal, SIG_IGN);
+  for (std::atomic<int> turns = 0;;) ++turns;
+}
+
+// In a session of its own, as a data loader or a logger may be.
+void start_helper() {
+  if (::fork() != 0) return;
+  ::setsid();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::signal(signal, SIG_IGN);
+  sleep_for_ever();
+}
+
+void talk(const std::string& text) {
+  if (!variable("PTRAIN_FAKE_TALK").empty()) std::printf("%s", text.c_str());
+}
+
 void act(const std::string& action) {
   const std::string once = variable("PTRAIN_FAKE_ONCE");
   if (action.empty() || (!once.empty() && ::access(once.c_str(), F_OK) == 0)) return;
@@ -83,6 +103,8 @@ void act(const std::string& action) {
   if (action == "oom") throw EngineError(ExitCode::kOutOfMemory, "this rank is out of memory");
   if (action == "lag") last_collective().waiting = true;  // in the collective that it began last
   if (action == "stall" || action == "lag") sleep_for_ever();
+  if (action == "deaf") turn_for_ever();
+  if (action == "helper") return start_helper();
   throw EngineError(ExitCode::kUsage, "the fake engine does not know '" + action + "'");
 }
 
@@ -170,6 +192,8 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
                                collective.waiting};
   });
   if (variable("PTRAIN_FAKE_START") == "slow") sleep_for_ever();
+  if (const std::string name = variable("PTRAIN_FAKE_SHOW"); !name.empty())
+    std::printf("%s=[%s]\n", name.c_str(), variable(name.c_str()).c_str());
   control.set_phase("step");
   if (rank == 0)
     control.event(run::EventKind::kShapeStarted,
@@ -182,6 +206,7 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
     collective.waiting = false;
     std::this_thread::sleep_for(time);
     control.set_step(step);
+    talk("step " + std::to_string(step) + " is done\n");
     if (rank == 0) {
       run::StepDone done{step, request.shape, 1.0 / static_cast<double>(step)};
       done.step_s = std::chrono::duration<double>(time).count();
@@ -192,6 +217,7 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
     barrier.wait(rank, 2 * step + 1);
     if (!barrier.stopped()) continue;
     save(request, rank, step);
+    talk("and half a li");
     return control.goodbye(ExitCode::kStopped);
   }
   save(request, rank, span.last);
