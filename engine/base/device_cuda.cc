@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <limits>
 #include <new>
 
 #include "engine/base/cuda_check.h"
@@ -23,6 +24,15 @@ void check_room(std::size_t bytes) {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   if (bytes > free) throw std::bad_alloc();
+}
+
+// Scratch that kernels give back stays with this process.
+void keep_scratch(int gpu) {
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, gpu), "cudaDeviceGetDefaultMemPool");
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &most),
+        "cudaMemPoolSetAttribute");
 }
 
 }  // namespace
@@ -56,6 +66,7 @@ void open(int gpu) {
     throw EngineError(ExitCode::kEnvironment,
                       fmt::format("GPU {} cannot share memory with the host while it works", gpu),
                       "use a GPU of Pascal or newer under Linux");
+  keep_scratch(gpu);
 }
 
 void* allocate(std::int64_t bytes) {
@@ -71,7 +82,11 @@ void* allocate(std::int64_t bytes) {
   return data;
 }
 
-void release(void* data) { cudaFree(data); }  // at the end of a process it may fail
+// Kernels may still use it. At the end of a process both may fail.
+void release(void* data) {
+  cudaStreamSynchronize(nullptr);
+  cudaFree(data);
+}
 
 void synchronize() { check(cudaStreamSynchronize(nullptr), "a kernel"); }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/base/device.h"
 #include "engine/kernels/rows.h"
 #include "tests/support/matrix.h"
 
@@ -29,6 +30,45 @@ TEST(Rows, SumAndScale) {
   scale(3.0, y.view());
   for (std::int64_t c = 0; c < 19; ++c) EXPECT_EQ(y(2, c), 3.0 * (before(2, c) + x(2, c)));
   EXPECT_TRUE(y.gaps_untouched());
+}
+
+TEST(Rows, ManyAreAddedUp) {
+  auto y = Doubles::random(200, 300, 1, 5), sum = Doubles::filled(1, 300, 0.5);
+  sum_rows(y.view(), sum.view());
+  for (std::int64_t c = 0; c < 300; ++c) {
+    double wanted = 0.5;
+    for (std::int64_t r = 0; r < 200; ++r) wanted += y(r, c);
+    EXPECT_NEAR(sum(0, c), wanted, 1e-13);
+  }
+}
+
+TEST(Rows, AreCombined) {
+  auto x = Doubles::random(4, 19, 1, 3), y = Doubles::random(4, 19, 2, 1);
+  const Doubles before = y;
+  combine(2.0, y.view(), -0.5, x.view());
+  for (std::int64_t r = 0; r < 4; ++r)
+    for (std::int64_t c = 0; c < 19; ++c)
+      EXPECT_NEAR(y(r, c), 2.0 * before(r, c) - 0.5 * x(r, c), 1e-15);
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
+TEST(Rows, BecomeZero) {
+  auto y = Matrix<BFloat16>::random(4, 19, 1, 3);
+  set_zero(y.view());
+  device::synchronize();
+  for (std::int64_t r = 0; r < 4; ++r)
+    for (std::int64_t c = 0; c < 19; ++c) EXPECT_EQ(y(r, c).bits, 0);
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
+// n, n - 1, ..., 1: n (n + 1) (2 n + 1) / 6.
+TEST(Rows, HaveASumOfSquares) {
+  for (const std::int64_t n : {1, 300, 70000}) {
+    Matrix<float> row(1, n);
+    for (std::int64_t c = 0; c < n; ++c) row(0, c) = static_cast<float>(n - c);
+    const auto size = static_cast<double>(n);
+    EXPECT_NEAR(square_sum(row.view()) / (size * (size + 1) * (2 * size + 1) / 6), 1, 1e-12);
+  }
 }
 
 TEST(Rows, BFloat16IsAddedToFloat32) {
