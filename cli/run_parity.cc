@@ -1,6 +1,5 @@
 #include "cli/run_parity.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/engine_module.h"
@@ -14,9 +13,6 @@ namespace ptrain::cli {
 
 Result<ExitCode> run_parity(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
                             const run::Plan& plan) {
-  if (std::ranges::any_of(plan.ranks, [](const auto& place) { return place.gpu >= 0; }))
-    return fail(ExitCode::kUsage, "--parity compares on processors, but the plan names GPUs",
-                "plan for processors, by a cluster file without GPUs");
   PTRAIN_CHECK(check_start(plan));
   PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
   PTRAIN_TRY(const std::string worker, own_path());

@@ -34,8 +34,8 @@ struct Planning {
 // Errors: kNothingFits; kUsage: what the recipe asks for does not exist on the cluster.
 Result<Planning> plan_recipe(const PlanInput& input);
 
-// Ranks, threads and nodes for a recipe. cluster.ranks_per_node 0: one rank a GPU, or where there is
-// none a physical core; fewer where the recipe fixes dp and shard, or where the rows of a shape
+// Ranks, threads and nodes for a recipe. cluster.ranks_per_node 0: one rank a GPU, or where there
+// is none a physical core; fewer where the recipe fixes dp and shard, or where the rows of a shape
 // divide over fewer only.
 Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Cluster& cluster,
                               std::vector<std::string>& notes);
