@@ -5,8 +5,8 @@
 namespace ptrain::program {
 
 // The most that a training step holds as kTemporary: the streams between layers, and the scratch of
-// the layer or the update that needs most. Exact where a row is one document; shorter documents
-// need less for attention.
+// the layer or the update that needs most. On processors exact where a row is one document; shorter
+// documents need less for attention.
 Bytes temporary_bytes(const MemoryContext& context);
 
 }  // namespace ptrain::program

@@ -83,7 +83,8 @@ TEST_F(CostTest, ForwardByHand) {
               1e-15);
 }
 
-// What is made again costs three times what its 21 x 20 bytes do among the other tensors of a forward.
+// What is made again costs three times what its 21 x 20 bytes do among the other tensors of a
+// forward.
 TEST_F(CostTest, RecomputationByHand) {
   architecture.layers[0].stash.push_back({"up", 7, DType::kFloat32});
   architecture.layers[0].stash.push_back({"norm", 5, DType::kFloat32, model::StashClass::kRemade});
