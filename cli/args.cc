@@ -101,8 +101,11 @@ void add_export(CLI::App& app, Command& chosen) {
   sub->footer(
       "The folder gets config.json and model.safetensors, or shards and their index, as\n"
       "transformers' AutoModelForCausalLM.from_pretrained loads them; it appears whole or not at\n"
-      "all, and only its owner can read it. Tokenizer files are not copied; for a model of bytes\n"
-      "TOKENS.md says what the tokens are.");
+      "all, and only its owner can read it. The tokenizer files of the Hugging Face folder that "
+      "the\n"
+      "model began from (tokenizer.json, generation_config.json and their like), or the recipe's\n"
+      "SentencePiece model, come with it; for a model of bytes TOKENS.md says what the tokens "
+      "are.");
   sub->add_option("from", args->from,
                   "Run directory (its newest good checkpoint), or a checkpoint of ptrain")
       ->required();

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,6 +17,9 @@ void fill_standard_files() {
     if (::fcntl(file, F_GETFD) < 0)
       (void)::open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
+
+// A file that grew beyond a limit (ulimit -f) is an error of its write, which names it.
+void take_limits_as_errors() { ::signal(SIGXFSZ, SIG_IGN); }
 
 // stdout is data: if it did not arrive, the command has failed.
 int with_output(int code) {
@@ -44,6 +48,7 @@ int run_command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   fill_standard_files();
+  take_limits_as_errors();
   try {
     return with_output(run_command(argc, argv));
   } catch (const std::exception& error) {

@@ -14,8 +14,10 @@ void write(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
 }
 
-std::string place_text(const Place& place) {
+// A message that names its file itself needs no more than the line.
+std::string place_text(const Place& place, const std::string& message) {
   if (place.file.empty()) return "";
+  if (place.line == 0 && message.find(place.file) != message.npos) return "";
   if (place.line == 0) return place.file + ": ";
   return fmt::format("{}:{}:{}: ", place.file, place.line, place.column);
 }
@@ -29,7 +31,7 @@ void print_line(std::string_view text) { write(stdout, escaped(text) + "\n"); }
 void say(std::string_view text) { write(stderr, escaped(text) + "\n"); }
 
 int report(const Error& error) {
-  say(fmt::format("ptrain: {}{}", place_text(error.place), error.message));
+  say(fmt::format("ptrain: {}{}", place_text(error.place, error.message), error.message));
   if (!error.hint.empty()) say("  " + error.hint);
   return static_cast<int>(error.code);
 }

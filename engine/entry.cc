@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -91,12 +92,26 @@ train::Outcome run_data(const run::Request& request) {
   return {};
 }
 
-void write_export(const run::Request& request, comm::Communicator& world) {
+// Where relative paths of a run's recipe start; a checkpoint may have left its run.
+std::string recipe_folder_of(const std::string& run_directory) {
+  const std::string plan = run::Directory{run_directory}.plan();
+  std::error_code gone;
+  return std::filesystem::is_regular_file(plan, gone) ? read_plan(plan).recipe_folder : "";
+}
+
+void export_source(const checkpoint::Source& source, const run::Request& request,
+                   const std::string& run_directory) {
   const checkpoint::ExportTarget target{request.output, request.exporting.dtype,
-                                        request.exporting.shard_bytes};
-  if (!request.exporting.checkpoint.empty()) {
-    checkpoint::export_checkpoint(checkpoint::Source(request.exporting.checkpoint, world), target);
-    return;
+                                        request.exporting.shard_bytes,
+                                        recipe_folder_of(run_directory)};
+  for (const auto& file : checkpoint::export_checkpoint(source, target))
+    fmt::print(stderr, "copied {} as {}\n", file.from, file.name);
+}
+
+void write_export(const run::Request& request, comm::Communicator& world) {
+  if (const std::string& checkpoint = request.exporting.checkpoint; !checkpoint.empty()) {
+    const auto checkpoints = std::filesystem::path(checkpoint).parent_path();
+    return export_source(checkpoint::Source(checkpoint, world), request, checkpoints.parent_path());
   }
   const std::string folder = run::Directory{request.run_directory}.checkpoints();
   const auto newest = checkpoint::open_newest(folder, world);
@@ -105,7 +120,7 @@ void write_export(const run::Request& request, comm::Communicator& world) {
   if (!newest.source)
     throw EngineError(ExitCode::kUnusable, "there is no checkpoint in " + folder,
                       "export after the first one is written");
-  checkpoint::export_checkpoint(*newest.source, target);
+  export_source(*newest.source, request, request.run_directory);
 }
 
 // Writes the weights of a checkpoint as a Hugging Face folder; needs no other rank.

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "core/model/family.h"
-#include "core/model/layer_types.h"
-#include "core/model/rotary.h"
+#include "core/model/fault.h"
 
 namespace ptrain::model {
 namespace {
@@ -78,34 +77,6 @@ Status check_fields(const recipe::Model& model) {
               "leave it out or choose another model.family");
 }
 
-Status check_layer_types(const recipe::Model& model) {
-  for (const std::string& word : words_of(model.layer_types)) {
-    if (word == kFullAttention || word == kSlidingAttention) continue;
-    return fail(
-        ExitCode::kUsage, fmt::format("model.layer_types has '{}'", word),
-        fmt::format("allowed: {}, {}, separated by commas", kFullAttention, kSlidingAttention));
-  }
-  if (model.layer_types.find(kSlidingAttention) != std::string::npos && model.sliding_window == 0)
-    return fail(ExitCode::kUsage, "model.layer_types has sliding_attention, but there is no window",
-                "give model.sliding_window");
-  if (model.max_window_layers > 0 && model.sliding_window == 0)
-    return fail(ExitCode::kUsage, "model.max_window_layers has no effect without a window",
-                "give model.sliding_window or leave it out");
-  if (model.max_window_layers > 0 && !model.layer_types.empty())
-    return fail(ExitCode::kUsage, "model.max_window_layers and model.layer_types contradict",
-                "keep one of them");
-  return {};
-}
-
-// Far below any score, and still a number in fp32.
-constexpr double kLeastSoftcap = 1e-3;
-
-Status check_softcap(std::string_view field, double value) {
-  if (value == 0 || value >= kLeastSoftcap) return {};
-  return fail(ExitCode::kUsage, fmt::format("model.{} is {}", field, value),
-              fmt::format("give 0 for none, or {} and more", kLeastSoftcap));
-}
-
 }  // namespace
 
 std::vector<std::string_view> unused_fields(const recipe::Model& model) {
@@ -137,10 +108,7 @@ Result<recipe::Model> complete(recipe::Model model) {
   PTRAIN_CHECK(check_sizes(model));
   PTRAIN_CHECK(fill_head_dim(model));
   PTRAIN_CHECK(check_heads(model));
-  PTRAIN_CHECK(check_layer_types(model));
-  PTRAIN_CHECK(check_softcap("attn_logit_softcapping", model.attn_logit_softcapping));
-  PTRAIN_CHECK(check_softcap("final_logit_softcapping", model.final_logit_softcapping));
-  PTRAIN_CHECK(check_rope_scaling(model.rope_scaling, model.rope_theta));
+  PTRAIN_CHECK(status_of(faults_of(model)));
   return model;
 }
 

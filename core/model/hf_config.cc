@@ -76,7 +76,9 @@ class Importer {
     if (!reasons_.empty())
       return fail(ExitCode::kUsage,
                   fmt::format("a model that cannot be trained here: {}", fmt::join(reasons_, "; ")),
-                  "choose another model or wait for a version that has what it needs");
+                  result_.warnings.empty()
+                      ? "choose another model or wait for a version that has what it needs"
+                      : fmt::format("beside it: {}", fmt::join(result_.warnings, "; ")));
     PTRAIN_TRY(result_.model, complete(std::move(result_.model)));
     return std::move(result_);
   }
@@ -200,8 +202,7 @@ class Importer {
       if (!uses(name)) reader_.read(name, softcap);
       if (softcap != 0) reader_.refuse(name, "this family has none");
     }
-    for (const std::string& name : reader_.unread())
-      result_.warnings.push_back(fmt::format("{} is not used", name));
+    for (std::string& sentence : reader_.unused()) result_.warnings.push_back(std::move(sentence));
   }
 
   void dropout(const std::string& name) {

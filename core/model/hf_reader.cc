@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/recipe/spelling.h"
+
 namespace ptrain::model {
 
 using nlohmann::json;
@@ -50,11 +52,19 @@ void HfReader::refuse(const std::string& name, const std::string& why) {
   reasons_.push_back(fmt::format("{}: {}", path_of(name), why));
 }
 
-std::vector<std::string> HfReader::unread() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : object_.items())
-    if (!asked_.contains(name)) names.push_back(name);
-  return names;
+std::vector<std::string> HfReader::unused() const {
+  // Those that the file has are not meant.
+  std::vector<std::string> absent;
+  for (const std::string& name : asked_)
+    if (!object_.contains(name)) absent.push_back(name);
+  std::vector<std::string> sentences;
+  for (const auto& [name, value] : object_.items()) {
+    if (asked_.contains(name)) continue;
+    const std::string near = recipe::nearest(name, absent);
+    sentences.push_back(fmt::format("{} is not used{}", path_of(name),
+                                    near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+  return sentences;
 }
 
 void HfReader::wrong_kind(const std::string& name, const json& found, const char* wanted) {

@@ -25,8 +25,8 @@ class HfReader {
 
   void refuse(const std::string& name, const std::string& why);
   std::string path_of(const std::string& name) const { return prefix_ + name; }
-  // The names that nobody asked for.
-  std::vector<std::string> unread() const;
+  // A sentence for each name that nobody asked for, with the nearest one that somebody did.
+  std::vector<std::string> unused() const;
 
  private:
   void wrong_kind(const std::string& name, const nlohmann::json& found, const char* wanted);

@@ -57,8 +57,7 @@ void read_parameters(const json& object, const std::string& path, std::int64_t m
   double turned = 1;
   reader.read("partial_rotary_factor", turned);
   if (turned != 1) reader.refuse("partial_rotary_factor", "only whole heads are turned here");
-  for (const std::string& name : reader.unread())
-    notes.warnings.push_back(fmt::format("{} is not used", reader.path_of(name)));
+  for (std::string& sentence : reader.unused()) notes.warnings.push_back(std::move(sentence));
 }
 
 void read_local(const json& object, recipe::Model& model, Notes notes) {

@@ -4,13 +4,15 @@ namespace ptrain::model {
 
 std::vector<std::string> words_of(std::string_view layer_types) {
   std::vector<std::string> words;
-  while (!layer_types.empty()) {
+  bool more = !layer_types.empty();
+  while (more) {
     const std::size_t comma = layer_types.find(',');
     std::string_view word = layer_types.substr(0, comma);
     while (word.starts_with(' ')) word.remove_prefix(1);
     while (word.ends_with(' ')) word.remove_suffix(1);
     words.emplace_back(word);
-    layer_types.remove_prefix(comma == std::string_view::npos ? layer_types.size() : comma + 1);
+    more = comma != std::string_view::npos;
+    layer_types.remove_prefix(more ? comma + 1 : layer_types.size());
   }
   return words;
 }

@@ -1,7 +1,6 @@
 #include "core/model/rotary.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -111,33 +110,32 @@ double rotary_factor(const RotarySpec& rotary) {
          yarn_scale(scaling.factor, scaling.mscale_all_dim);
 }
 
-Status check_rope_scaling(const RopeScaling& scaling, double theta) {
-  std::vector<std::string_view> missing, unused;
+std::vector<Fault> rope_faults(const RopeScaling& scaling, double theta) {
+  std::vector<Fault> out;
+  const auto of = [](std::string_view field) { return fmt::format("rope_scaling.{}", field); };
+  const auto refuse = [&](std::string_view field, std::string message) {
+    out.push_back({{of(field), "rope_scaling.rope_type"}, std::move(message)});
+  };
   for (const Parameter& parameter : parameters_of(scaling)) {
-    if (parameter.wanted && !parameter.is_set) missing.push_back(parameter.name);
-    if (!parameter.accepted && parameter.is_set) unused.push_back(parameter.name);
+    if (parameter.wanted && !parameter.is_set)
+      refuse(parameter.name, "is missing: the rope_type cannot do without; give it");
+    if (!parameter.accepted && parameter.is_set)
+      refuse(parameter.name, "has no effect: the rope_type does not read it; leave it out");
   }
-  if (!missing.empty())
-    return fail(ExitCode::kUsage,
-                fmt::format("model.rope_scaling needs {}", fmt::join(missing, ", ")),
-                "its rope_type cannot do without");
-  if (!unused.empty())
-    return fail(ExitCode::kUsage,
-                fmt::format("model.rope_scaling: {} has no effect", fmt::join(unused, ", ")),
-                "its rope_type does not read it: leave it out");
-  if (scaling.rope_type != RopeType::kDefault && scaling.factor < 1)
-    return fail(ExitCode::kUsage, fmt::format("model.rope_scaling.factor is {}", scaling.factor),
-                "it stretches the context: give 1 or more");
-  if (scaling.rope_type == RopeType::kYarn && fast(scaling) <= slow(scaling))
-    return fail(ExitCode::kUsage, "model.rope_scaling: beta_fast is not above beta_slow",
-                "32 and 1 are usual");
-  if (scaling.rope_type == RopeType::kLlama3 && scaling.high_freq_factor <= scaling.low_freq_factor)
-    return fail(ExitCode::kUsage,
-                "model.rope_scaling: high_freq_factor is not above low_freq_factor",
-                "in Llama 3 they are 4 and 1");
-  if (scaling.rope_type == RopeType::kYarn && theta <= 1)
-    return fail(ExitCode::kUsage, "yarn needs a model.rope_theta above 1", "10000 is usual");
-  return {};
+  const bool yarn = scaling.rope_type == RopeType::kYarn;
+  const bool llama3 = scaling.rope_type == RopeType::kLlama3;
+  if (scaling.rope_type != RopeType::kDefault && scaling.factor > 0 && scaling.factor < 1)
+    refuse("factor",
+           fmt::format("is {}; it stretches the context: give 1 or more", scaling.factor));
+  if (yarn && fast(scaling) <= slow(scaling))
+    refuse("beta_fast", "is not above beta_slow; 32 and 1 are usual");
+  if (llama3 && scaling.high_freq_factor > 0 && scaling.low_freq_factor > 0 &&
+      scaling.high_freq_factor <= scaling.low_freq_factor)
+    refuse("high_freq_factor", "is not above low_freq_factor; in Llama 3 they are 4 and 1");
+  if (yarn && theta != 0 && theta <= 1)
+    out.push_back({{"rope_theta", "rope_scaling.rope_type"},
+                   fmt::format("is {}; yarn needs one above 1: 10000 is usual", theta)});
+  return out;
 }
 
 }  // namespace ptrain::model

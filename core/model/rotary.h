@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/result.h"
 #include "core/model/decoder.h"
+#include "core/model/fault.h"
 
 namespace ptrain::model {
 
@@ -14,7 +14,8 @@ std::vector<double> rotary_frequencies(const RotarySpec& rotary, std::int64_t he
 // What cosines and sines are multiplied by (yarn; else 1).
 double rotary_factor(const RotarySpec& rotary);
 
-// Errors (kUsage): parameters that the type needs and lacks, or has no use for.
-Status check_rope_scaling(const recipe::RopeScaling& scaling, double theta);
+// Parameters that the type needs and lacks, or has no use for, or that contradict each other.
+// `theta` 0: left to the family.
+std::vector<Fault> rope_faults(const recipe::RopeScaling& scaling, double theta);
 
 }  // namespace ptrain::model

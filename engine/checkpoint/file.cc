@@ -34,10 +34,12 @@ std::string free_space(const std::string& path) {
 
 }  // namespace
 
-OutFile::OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points)
+OutFile::OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points,
+                 std::string remedy)
     : path_(std::move(path)),
       bytes_needed_(bytes_needed),
       points_(points),
+      remedy_(std::move(remedy)),
       descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (descriptor_ < 0) refuse("create", path_, errno);
   fault::point(points_.create);
@@ -72,7 +74,7 @@ void OutFile::put(std::span<const std::byte> bytes) {
       throw EngineError(ExitCode::kUnusable,
                         fmt::format("cannot write {}: {} ({} bytes needed, {} written, {})", path_,
                                     std::strerror(errno), bytes_needed_, size_, free_space(path_)),
-                        "free some space or let `checkpoint.keep` be smaller");
+                        remedy_);
     size_ += done;
     bytes = bytes.subspan(static_cast<std::size_t>(done));
   }

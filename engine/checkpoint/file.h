@@ -14,8 +14,9 @@ namespace ptrain::checkpoint {
 // with path and bytes needed.
 class OutFile {
  public:
-  // `bytes_needed`: what will be written, about; for the message only.
-  OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points);
+  // `bytes_needed`: what will be written, about; it and the remedy are for the message only.
+  OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points,
+          std::string remedy = "free some space or let `checkpoint.keep` be smaller");
   ~OutFile();
   OutFile(const OutFile&) = delete;
   OutFile& operator=(const OutFile&) = delete;
@@ -33,6 +34,7 @@ class OutFile {
   std::string path_;
   std::int64_t bytes_needed_;
   fault::FilePoints points_;
+  std::string remedy_;
   int descriptor_;
   std::int64_t size_ = 0;
   std::int64_t on_its_way_ = 0;  // bytes that the disk was told to write

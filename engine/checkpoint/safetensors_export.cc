@@ -1,14 +1,8 @@
 #include "engine/checkpoint/safetensors_export.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -20,19 +14,20 @@
 #include "core/safetensors/index.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/draft_folder.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/safetensors_narrow.h"
 
 namespace ptrain::checkpoint {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::int64_t kPiece = std::int64_t{8} << 20;  // elements in memory at once
 // Those of a checkpoint's files: a fault point must lie on the way of a run.
 constexpr fault::FilePoints kPoints{"save.file.create", "save.file.write", "save.file.sync",
                                     "save.file.close"};
+constexpr const char* kFullDisk = "free some space there, or give --to a folder on another disk";
 constexpr int kByteEndOfDocument = 256, kBytePadding = 257;
 
 constexpr const char* kByteTokens =
@@ -59,59 +54,6 @@ recipe::Recipe recipe_of(const Source& source) {
   return value_or_throw(std::move(recipe));
 }
 
-// A folder beside the target, renamed to it at the end, removed if that is never reached.
-class Draft {
- public:
-  explicit Draft(const std::string& target) : target_(fs::absolute(target).lexically_normal()) {
-    if (!target_.has_filename()) target_ = target_.parent_path();
-    path_ =
-        target_.parent_path() / fmt::format(".tmp-{}-{}", target_.filename().string(), ::getpid());
-    if (fs::exists(fs::symlink_status(target_))) refuse_existing();
-    std::error_code error;
-    fs::create_directories(target_.parent_path(), error);
-    if (!error) fs::create_directory(path_, error);
-    if (!error) fs::permissions(path_, fs::perms::owner_all, error);
-    if (error)
-      throw EngineError(ExitCode::kUnusable,
-                        fmt::format("cannot create {}: {}", path_.string(), error.message()));
-  }
-  ~Draft() {
-    std::error_code ignored;  // it failed already, or there is nothing
-    fs::remove_all(path_, ignored);
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  std::string file(const std::string& name) const { return path_ / name; }
-
-  void publish() const {
-    sync_folder(path_);
-    if (!put_in_place()) {
-      if (errno == EEXIST || errno == ENOTEMPTY) refuse_existing();
-      throw EngineError(ExitCode::kUnusable, fmt::format("cannot publish {}: {}", target_.string(),
-                                                         std::strerror(errno)));
-    }
-    sync_folder(target_.parent_path());
-  }
-
- private:
-  // False: errno says why. NFS cannot promise to replace nothing; a plain rename replaces at most
-  // an empty folder.
-  bool put_in_place() const {
-    const char* from = path_.c_str();
-    const char* to = target_.c_str();
-    if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
-    return errno == EINVAL && ::rename(from, to) == 0;
-  }
-
-  [[noreturn]] void refuse_existing() const {
-    throw EngineError(ExitCode::kUsage, fmt::format("{} is there already", target_.string()),
-                      "give the name of a new folder");
-  }
-
-  fs::path target_, path_;
-};
-
 // A parameter, the checkpoint's key for it, and its place in the files to be.
 struct Part {
   std::string key;
@@ -127,18 +69,21 @@ class Exporter {
         dtype_(export_dtype(target.dtype)),
         recipe_(recipe_of(source)) {}
 
-  void run() {
+  std::vector<TokenizerFile> run() {
     const model::Architecture architecture =
         value_or_throw(model::make_architecture(recipe_.model, DType::kFloat32));
     const std::string config = config_of(architecture);
     const std::vector<Shard> shards = shards_of(architecture);
-    const Draft draft(target_.folder);
+    const DraftFolder draft(target_.folder);
     for (std::size_t i = 0; i < shards.size(); ++i)
       write_shard(draft.file(file_name(i, shards.size())), shards[i]);
     if (shards.size() > 1) write_text(draft, safetensors::kIndexFile, index_of(shards));
     write_text(draft, "config.json", config);
     if (recipe_.data.tokenizer == "byte") write_text(draft, "TOKENS.md", kByteTokens);
+    const auto files = tokenizer_files(recipe_, target_.recipe_folder);
+    for (const TokenizerFile& one : files) write_text(draft, one.name, read_file(one.from));
     draft.publish();
+    return files;
   }
 
  private:
@@ -198,7 +143,7 @@ class Exporter {
       bytes += safetensors::whole_bytes(part.tensor);
     }
     const std::string start = safetensors::write_header(std::move(tensors), {{"format", "pt"}});
-    OutFile file(path, bytes, kPoints);
+    OutFile file(path, bytes, kPoints, kFullDisk);
     file.write(std::as_bytes(std::span(start)));
     for (const Part& part : shard) write_tensor(part, file);
     file.finish();
@@ -224,8 +169,9 @@ class Exporter {
     }
   }
 
-  static void write_text(const Draft& draft, const std::string& name, const std::string& text) {
-    OutFile file(draft.file(name), static_cast<std::int64_t>(text.size()), kPoints);
+  static void write_text(const DraftFolder& draft, const std::string& name,
+                         const std::string& text) {
+    OutFile file(draft.file(name), static_cast<std::int64_t>(text.size()), kPoints, kFullDisk);
     file.write(std::as_bytes(std::span(text)));
     file.finish();
   }
@@ -240,8 +186,8 @@ class Exporter {
 
 }  // namespace
 
-void export_checkpoint(const Source& source, const ExportTarget& target) {
-  Exporter(source, target).run();
+std::vector<TokenizerFile> export_checkpoint(const Source& source, const ExportTarget& target) {
+  return Exporter(source, target).run();
 }
 
 }  // namespace ptrain::checkpoint

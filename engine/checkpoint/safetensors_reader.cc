@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/safetensors/import.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/tensor.h"
 #include "engine/checkpoint/agree.h"
 #include "engine/checkpoint/convert.h"
 #include "engine/checkpoint/file.h"
@@ -27,6 +30,13 @@ std::string torch_name(const std::string& dtype) {
   if (dtype == "F32") return "float32";
   if (dtype == "F64") return "float64";
   return dtype == "F16" ? "float16" : "bfloat16";
+}
+
+bool all_finite(const Tensor& values) {
+  return dispatch(values.dtype, [&](auto zero) {
+    const auto* data = values.as<decltype(zero)>();
+    return std::all_of(data, data + values.cols, [](auto value) { return std::isfinite(value); });
+  });
 }
 
 class Folder {
@@ -69,8 +79,27 @@ class Folder {
       const std::int64_t count = std::min(kPiece, end - at);
       buffer_.resize(static_cast<std::size_t>(count * bytes));
       in.read(stored.begin() + at * bytes, buffer_);
-      convert(buffer_, name, to + (at - begin) * size_of(dtype), dtype);
+      std::byte* values = to + (at - begin) * size_of(dtype);
+      convert(buffer_, name, values, dtype);
+      if (!all_finite(contiguous(values, dtype, 1, count))) not_finite_.insert(stored.tensor.name);
     }
+  }
+
+  // What was read holds no NaN and no infinity.
+  void check_finite() const {
+    if (not_finite_.empty()) return;
+    std::string list;
+    for (const std::string& name : not_finite_) {
+      const auto found = std::ranges::find_if(
+          stored_, [&](const auto& entry) { return entry.second.tensor.name == name; });
+      const safetensors::Stored& stored = found == stored_.end() ? head_ : found->second;
+      list += fmt::format("{}'{}' in {}", list.empty() ? "" : ", ", name,
+                          (fs::path(path_) / stored.file).string());
+    }
+    throw EngineError(
+        ExitCode::kUnusable,
+        fmt::format("weights that are not finite numbers (NaN or infinity): {}", list),
+        "the model was damaged or had diverged when it was saved: take another copy");
   }
 
   // Whether head and embedding hold the same in elements [begin, end).
@@ -105,6 +134,7 @@ class Folder {
   safetensors::Import import_;
   std::map<std::string, safetensors::Stored> stored_;  // by parameter
   safetensors::Stored head_;
+  std::set<std::string> not_finite_;  // tensors
   std::vector<std::byte> buffer_;
 };
 
@@ -131,6 +161,7 @@ void load_safetensors(const std::string& folder, const model::Architecture& arch
     for (const TensorItem& item : items)
       files->read(files->stored(item.key), item.begin, item.end, item.dtype,
                   static_cast<std::byte*>(item.data));
+    files->check_finite();
   });
 }
 

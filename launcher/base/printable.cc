@@ -24,7 +24,7 @@ std::string printable(std::string_view text, std::string_view kept) {
       text.remove_prefix(1);
       result += '?';
     } else if (is_control(static_cast<unsigned char>(c)) && kept.find(c) == kept.npos) {
-      result += '?';
+      result += c == '\n' || c == '\t' ? ' ' : '?';
     } else {
       result += c;
     }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/model/family.h"
+#include "core/model/fault.h"
 #include "core/recipe/field.h"
 #include "launcher/recipe/resolve.h"
 
@@ -48,6 +50,14 @@ void check_family(const Recipe& recipe, Breaches& out) {
                      fmt::format("{} tokens, but the model has learned positions for {}: raise "
                                  "model.max_position_embeddings",
                                  recipe.shapes[i].sequence, most)});
+}
+
+void check_model(const Model& given, Breaches& out) {
+  for (const model::Fault& fault : model::faults_of(model::with_defaults(given))) {
+    Breach breach{{}, fault.message};
+    for (const std::string& field : fault.fields) breach.paths.push_back("model." + field);
+    out.push_back(std::move(breach));
+  }
 }
 
 void check_heads(const Model& given, Breaches& out) {
@@ -220,6 +230,20 @@ void check_optimizer(const Recipe& recipe, Breaches& out) {
   }
 }
 
+// What the numbers of the run cannot hold is 0 to them: a gradient that is zero, as of a token that
+// never comes, would be divided by it.
+void check_eps(const Recipe& recipe, Breaches& out) {
+  const bool wide = recipe.precision == Precision::kFloat64;
+  const double least =
+      wide ? std::numeric_limits<double>::min() : double{std::numeric_limits<float>::min()};
+  const double eps = recipe.optimizer.eps;
+  if (eps == 0 || eps >= least) return;
+  out.push_back({{"optimizer.eps", "precision"},
+                 fmt::format("{} is 0 in the numbers of {}, so that a gradient of zero would be "
+                             "divided by 0; give {:.1g} or more (1e-8 is usual)",
+                             eps, wide ? "fp64" : "fp32", 10 * least)});
+}
+
 void check_decay_steps(const Recipe& recipe, std::int64_t total, Breaches& out) {
   const LearningRate& rate = recipe.learning_rate;
   const bool is_wsd = rate.decay == Decay::kWsd;
@@ -253,11 +277,13 @@ std::vector<Breach> check(const Recipe& recipe) {
   Breaches out;
   check_name("name", recipe.name, out);
   check_family(recipe, out);
+  if (recipe.model.hf.empty()) check_model(recipe.model, out);  // else config.json was checked
   check_heads(recipe.model, out);
   check_vocabulary(recipe, out);
   check_data(recipe, out);
   check_shapes(recipe, out);
   check_optimizer(recipe, out);
+  check_eps(recipe, out);
   check_rate(recipe, out);
   return out;
 }

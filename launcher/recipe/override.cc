@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
+#include "core/recipe/field.h"
 #include "launcher/recipe/yaml.h"
 
 namespace ptrain::recipe {
@@ -14,6 +17,21 @@ using Kind = Node::Kind;
 void replace_places(Node& node, const Place& place) {
   node.place = node.key_place = place;
   for (Node& child : node.children) replace_places(child, place);
+}
+
+// The default values of a list of fixed length that the document leaves out, such as betas.
+Node defaults_of(const std::string& list, const Place& place) {
+  Node node;
+  node.place = node.key_place = place;
+  for (int i = 0; const Field* field = find_field(fmt::format("{}.{}", list, i)); ++i) {
+    node.kind = Kind::kSequence;
+    Node& entry = node.children.emplace_back();
+    entry.kind = Kind::kScalar;
+    entry.place = entry.key_place = place;
+    std::visit([&](const auto& value) { entry.text = fmt::format("{}", value); },
+               field->get(Recipe{}, 0));
+  }
+  return node;
 }
 
 // The part `name` of `node`, made where a mapping lacks it; null where a list has no such entry.
@@ -35,11 +53,17 @@ Node* step_into(Node& node, const std::string& name, const Place& place) {
 Node* find_target(Node& root, std::string path, const Place& place,
                   std::vector<Violation>& violations) {
   Node* node = &root;
-  for (path += '.'; !path.empty();) {
-    const std::size_t dot = path.find('.');
-    const std::string name = path.substr(0, dot);
-    path.erase(0, dot + 1);
+  std::size_t begin = 0;
+  for (path += '.'; begin < path.size();) {
+    const std::size_t dot = path.find('.', begin);
+    const std::string name = path.substr(begin, dot - begin);
+    begin = dot + 1;
     Node* next = step_into(*node, name, place);
+    if (next != nullptr && next->kind == Kind::kNull && begin < path.size()) {
+      Node list = defaults_of(path.substr(0, dot), place);
+      list.key = name;
+      *next = std::move(list);
+    }
     if (next == nullptr) {
       violations.push_back({place, "",
                             fmt::format("there is no entry '{}': the list has {}, counted from 0",

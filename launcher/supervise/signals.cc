@@ -4,14 +4,22 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace ptrain::supervise {
 
 namespace {
 
+constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR2};
+// By default each would end this process; a file grown too large (XFSZ) is an error of its write.
+constexpr int kMeaningless[] = {SIGUSR1, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXFSZ};
+
 sigset_t held_set() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  for (const int signal : kStops) sigaddset(&set, signal);
+  for (const int signal : kMeaningless) sigaddset(&set, signal);
   return set;
 }
 
@@ -34,7 +42,8 @@ StopSignals::~StopSignals() {
 std::optional<int> StopSignals::next() {
   signalfd_siginfo info{};
   while (::read(file_, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGUSR1) return static_cast<int>(info.ssi_signo);
+    if (std::ranges::find(kStops, static_cast<int>(info.ssi_signo)) != std::end(kStops))
+      return static_cast<int>(info.ssi_signo);
   return std::nullopt;
 }
 

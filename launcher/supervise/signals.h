@@ -4,8 +4,8 @@
 
 namespace ptrain::supervise {
 
-// While it lives, INT, TERM, HUP and USR2 no longer end this process: they arrive as numbers to
-// read. USR1, which means nothing here, does nothing.
+// While it lives, INT, TERM, HUP, QUIT, XCPU and USR2 no longer end this process: they arrive as
+// numbers to read. USR1, alarms and their like, which mean nothing here, do nothing.
 class StopSignals {
  public:
   StopSignals();

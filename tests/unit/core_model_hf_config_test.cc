@@ -172,9 +172,13 @@ TEST(HfConfig, WhatIsNotUsedIsTold) {
   json object = json::parse(kLlama31);
   object["router_aux_loss_coef"] = 0.1;
   object["rope_scaling"]["long_factor"] = {1, 2};
+  object.erase("tie_word_embeddings");
+  object["tie_word_embedings"] = true;  // as transformers does: told, and passed over
   EXPECT_EQ(from_hf_config(object.dump())->warnings,
             (std::vector<std::string>{"rope_scaling.long_factor is not used",
-                                      "router_aux_loss_coef is not used"}));
+                                      "router_aux_loss_coef is not used",
+                                      "tie_word_embedings is not used; did you mean "
+                                      "'tie_word_embeddings'?"}));
 }
 
 TEST(Families, AFieldWithoutEffectIsRefused) {
@@ -198,11 +202,21 @@ TEST(Families, LayerTypesAreChecked) {
   recipe::Model model = model_of(kQwen25);
   model.layer_types = "sliding_attention,full_attention";
   EXPECT_EQ(complete(model).error().message,
-            "model.layer_types has sliding_attention, but there is no window");
+            "model.layer_types has sliding_attention, but there is no window; give "
+            "model.sliding_window");
   model.sliding_window = 4;
   EXPECT_TRUE(complete(model));
   model.layer_types = "sliding_attention, linear_attention";
-  EXPECT_EQ(complete(model).error().message, "model.layer_types has 'linear_attention'");
+  EXPECT_EQ(complete(model).error().message,
+            "model.layer_types has 'linear_attention'; allowed: full_attention, sliding_attention, "
+            "separated by commas");
+  for (const char* gaps :
+       {"full_attention,", ",full_attention", "full_attention,,full_attention"}) {
+    model.layer_types = gaps;
+    EXPECT_EQ(complete(model).error().message,
+              "model.layer_types has an empty entry; allowed: full_attention, sliding_attention, "
+              "separated by commas");
+  }
 }
 
 }  // namespace

@@ -221,10 +221,14 @@ TEST(Gemma, SoftcapsThatLeaveNoScoreAreRefused) {
   recipe::Model config = free_head();
   config.family = "gemma2";
   config.attn_logit_softcapping = 1e-300;
-  EXPECT_EQ(error_of(config), "model.attn_logit_softcapping is 1e-300");
+  EXPECT_EQ(error_of(config),
+            "model.attn_logit_softcapping is 1e-300; give 0 for none, or 0.001 and "
+            "more");
   config.attn_logit_softcapping = 0;
   config.final_logit_softcapping = 1e-4;
-  EXPECT_EQ(error_of(config), "model.final_logit_softcapping is 0.0001");
+  EXPECT_EQ(error_of(config),
+            "model.final_logit_softcapping is 0.0001; give 0 for none, or 0.001 and "
+            "more");
 }
 
 TEST(Llama, UnknownFamilyIsRefused) {

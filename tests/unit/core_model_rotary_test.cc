@@ -33,7 +33,7 @@ TEST(Rotary, FrequenciesAreThoseOfTransformers) {
 }
 
 std::string error_of(const recipe::RopeScaling& scaling, double theta = 1e4) {
-  const Status status = check_rope_scaling(scaling, theta);
+  const Status status = status_of(rope_faults(scaling, theta));
   return status ? "" : status.error().message;
 }
 
@@ -41,32 +41,44 @@ TEST(Rotary, ParametersMissingOrWithoutEffectAreNamed) {
   recipe::RopeScaling scaling;
   EXPECT_EQ(error_of(scaling), "");
   scaling.factor = 2;
-  EXPECT_EQ(error_of(scaling), "model.rope_scaling: factor has no effect");
+  EXPECT_EQ(
+      error_of(scaling),
+      "model.rope_scaling.factor has no effect: the rope_type does not read it; leave it out");
   scaling.rope_type = recipe::RopeType::kLinear;
   EXPECT_EQ(error_of(scaling), "");
   scaling.rope_type = recipe::RopeType::kLlama3;
-  EXPECT_EQ(error_of(scaling),
-            "model.rope_scaling needs original_max_position_embeddings, low_freq_factor, "
-            "high_freq_factor");
+  EXPECT_EQ(
+      error_of(scaling),
+      "model.rope_scaling.original_max_position_embeddings is missing: the rope_type cannot do "
+      "without; give it; model.rope_scaling.low_freq_factor is missing: the rope_type cannot "
+      "do without; give it; model.rope_scaling.high_freq_factor is missing: the rope_type "
+      "cannot do without; give it");
   scaling.original_max_position_embeddings = 64;
   scaling.low_freq_factor = scaling.high_freq_factor = 4;
-  EXPECT_EQ(error_of(scaling), "model.rope_scaling: high_freq_factor is not above low_freq_factor");
+  EXPECT_EQ(
+      error_of(scaling),
+      "model.rope_scaling.high_freq_factor is not above low_freq_factor; in Llama 3 they are 4 and "
+      "1");
   scaling.rope_type = recipe::RopeType::kYarn;
   scaling.low_freq_factor = scaling.high_freq_factor = 0;
   EXPECT_EQ(error_of(scaling), "");
   scaling.mscale = 0.7;
-  EXPECT_EQ(error_of(scaling), "model.rope_scaling needs mscale_all_dim");
+  EXPECT_EQ(
+      error_of(scaling),
+      "model.rope_scaling.mscale_all_dim is missing: the rope_type cannot do without; give it");
 }
 
 TEST(Rotary, ContextsAreNotShrunkNorRampsTurnedRound) {
   recipe::RopeScaling scaling{.rope_type = recipe::RopeType::kLinear, .factor = 0.5};
-  EXPECT_EQ(error_of(scaling), "model.rope_scaling.factor is 0.5");
+  EXPECT_EQ(error_of(scaling),
+            "model.rope_scaling.factor is 0.5; it stretches the context: give 1 or more");
   scaling.factor = 1;
   EXPECT_EQ(error_of(scaling), "");
   scaling.rope_type = recipe::RopeType::kYarn;
   scaling.original_max_position_embeddings = 64;
   scaling.beta_fast = 1;
-  EXPECT_EQ(error_of(scaling), "model.rope_scaling: beta_fast is not above beta_slow");
+  EXPECT_EQ(error_of(scaling),
+            "model.rope_scaling.beta_fast is not above beta_slow; 32 and 1 are usual");
 }
 
 }  // namespace

@@ -137,6 +137,44 @@ TEST(Safetensors, RefusesWhatDoesNotFitOnAllRanksAtOnce) {
   EXPECT_TRUE(has(why(fixture("llama_tied"), false), "'lm_head.weight' is missing"));
 }
 
+// Loads all of the model on two ranks.
+std::string why_loading_fails(const std::string& folder) {
+  const auto model = architecture(true);
+  std::string message;
+  tests::run_ranks(2, [&](comm::Communicator& world) {
+    std::vector<std::vector<float>> parts;
+    std::vector<TensorItem> items;
+    for (const auto& parameter : model.parameters) {
+      const std::int64_t half = parameter.num_elements() / 2, begin = world.rank() * half;
+      auto& part = parts.emplace_back(static_cast<std::size_t>(half));
+      items.push_back(
+          {parameter.name, DType::kFloat32, parameter.shape, begin, begin + half, part.data()});
+    }
+    try {
+      load_safetensors(folder, model, items, world);
+    } catch (const EngineError& error) {
+      EXPECT_EQ(error.error().code, ExitCode::kUnusable);
+      EXPECT_FALSE(error.error().hint.empty());
+      if (world.rank() == 0) message = error.what();
+    }
+  });
+  return message;
+}
+
+TEST(Safetensors, NamesWeightsThatAreNotFiniteAndTheirFile) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -HUGE_VALF}) {
+    const Copy copy("llama_tied");
+    const std::string path = copy.file("model.safetensors");
+    EXPECT_EQ(why_loading_fails(copy.path()), "");
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-4, std::ios::end);
+    file.write(reinterpret_cast<const char*>(&bad), sizeof bad);
+    file.close();
+    EXPECT_TRUE(has(why_loading_fails(copy.path()),
+                    "not finite numbers (NaN or infinity): 'model.norm.weight' in " + path));
+  }
+}
+
 std::uint16_t narrowed(float value, const char* dtype, bool fits = true) {
   std::uint16_t bits = 0;
   EXPECT_EQ(narrow({&value, 1}, export_dtype(dtype), reinterpret_cast<std::byte*>(&bits)), fits);

@@ -6,7 +6,7 @@ namespace ptrain {
 namespace {
 
 TEST(Printable, ControlsBecomeQuestionMarks) {
-  EXPECT_EQ(printable("a\x1b[2Jb\r\n\x7f"), "a?[2Jb???");
+  EXPECT_EQ(printable("a\x1b[2Jb\r\n\x7f"), "a?[2Jb? ?");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "?");
 }
 

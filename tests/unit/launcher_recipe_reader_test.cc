@@ -111,6 +111,19 @@ TEST(Reader, OverridesReplaceAndAdd) {
   EXPECT_EQ(recipe->seed, 4U);
 }
 
+TEST(Reader, OverridesOfOneValueKeepTheOthersOfItsList) {
+  const auto recipe = read(kGood, {"optimizer.betas.0=0.8"});
+  ASSERT_TRUE(recipe) << recipe.error().message;
+  EXPECT_EQ(recipe->optimizer.beta1, 0.8);
+  EXPECT_EQ(recipe->optimizer.beta2, Optimizer{}.beta2);
+  const auto second = read(kGood, {"optimizer.betas.1=0.5", "optimizer.betas.0=0.25"});
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->optimizer.beta1, 0.25);
+  EXPECT_EQ(second->optimizer.beta2, 0.5);
+  EXPECT_FALSE(read(kGood, {"optimizer.betas.2=0.5"}));
+  EXPECT_FALSE(read(kGood, {"optimizer.betas.first=0.5"}));
+}
+
 TEST(Reader, AcceptsReservedKeysThatSayWhatHappensAnyway) {
   EXPECT_TRUE(read(kGood, {"parallel={tp: 1, pp: 1, cp: 1, ep: 1}", "cluster.nodes=1",
                            "checkpoint.async=false", "data.train.0.format=text"}));

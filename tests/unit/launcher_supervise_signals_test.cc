@@ -19,5 +19,15 @@ TEST(StopSignals, ArriveAsNumbersAndUsr1DoesNothing) {
   EXPECT_FALSE(signals.next());
 }
 
+TEST(StopSignals, AlarmsAndFilesThatGrewTooLargeDoNotEndUs) {
+  StopSignals signals;
+  for (const int signal : {SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXFSZ}) ::raise(signal);
+  EXPECT_FALSE(signals.next());
+  for (const int signal : {SIGHUP, SIGQUIT, SIGXCPU}) {
+    ::raise(signal);
+    EXPECT_EQ(signals.next(), signal);
+  }
+}
+
 }  // namespace
 }  // namespace ptrain::supervise

@@ -194,6 +194,7 @@ class Case:
             self.ptrain, self.run, "--to", full, code=15, restore_signals=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
         assert "model.safetensors" in result.stderr and not os.path.exists(full), result.stderr
+        assert "another disk" in result.stderr and "checkpoint.keep" not in result.stderr
         assert not [name for name in os.listdir(self.folder) if name.startswith(".tmp")]
 
 
