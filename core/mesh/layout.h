@@ -20,6 +20,7 @@ struct Layout {
   std::int64_t num_micro_batches = 1;  // of one rank, one step
   recipe::Recompute recompute = recipe::Recompute::kNone;
   int prefetch = 1;  // groups gathered ahead of their use
+  recipe::Offload offload = recipe::Offload::kNone;
   // All ranks are on one node and see each other's parameters and gradients in one shared window:
   // nothing is gathered, and gradients are added where they lie.
   bool shared_window = false;

@@ -31,6 +31,7 @@ std::vector<Action> run_passes(const CompileInput& input) {
   if (train) {
     draft = add_reduction(std::move(draft), context);
     draft = add_optimizer(std::move(draft), context);
+    draft = add_offload(std::move(draft), context);
   }
   return std::move(draft).finish();
 }

@@ -4,6 +4,7 @@
 
 #include "core/mesh/state_plan.h"
 #include "core/program/gradient_places.h"
+#include "core/program/offload_plan.h"
 
 namespace ptrain::program {
 namespace {
@@ -59,6 +60,8 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
     whole += buffer.total();
     state += mesh::plan_state(context.architecture, buffer.runs(context.shard_rank)).bytes;
   }
+  if (context.layout.offload == recipe::Offload::kOptimizer)
+    state = plan_offload(context.architecture, context.buffers, context.shard_rank).ring_bytes();
   const bool transient = gradients_are_transient(context.layout);
   std::int64_t gradients = transient ? shards : whole;
   if (context.layout.shared_window) {

@@ -44,8 +44,9 @@ struct MemoryContext {
 };
 
 // Held from start to end of training: master parameters, their shards in the compute dtype where
-// that is another and no gather makes them, optimizer state, gradients that live across
-// micro-batches, and in a shared window the places of all gradients.
+// that is another and no gather makes them, optimizer state (where it is offloaded, the ring that
+// it passes through), gradients that live across micro-batches, in a shared window the places of
+// all gradients, and the copy for checkpoints.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):

@@ -22,6 +22,10 @@ std::optional<Lane> lane_of(Kind kind) {
     case Kind::kReduceGrad:
     case Kind::kGradNorm:
       return Lane::kReduce;
+    case Kind::kFetch:
+      return Lane::kCopyIn;
+    case Kind::kOffload:
+      return Lane::kCopyOut;
     default:
       return std::nullopt;
   }
@@ -45,6 +49,7 @@ RankCheck::RankCheck(const Program& program, const model::Architecture& architec
                      const mesh::Layout& layout)
     : architecture_(architecture),
       layout_(layout),
+      ring_(architecture, layout),
       groups_(architecture.layers.size()),
       progress_(static_cast<std::size_t>(layout.num_micro_batches)),
       trains_(trains(program)) {
@@ -123,6 +128,10 @@ RankCheck::Broken RankCheck::dispatch(const Action& action) {
       norm_position_ = now(Lane::kReduce);
       return broken;
     }
+    case Kind::kFetch:
+      return ring_.fetch(action, now_);
+    case Kind::kOffload:
+      return ring_.offload(action, now_);
     default:
       return optimizer(action);
   }
@@ -282,7 +291,7 @@ RankCheck::Broken RankCheck::optimizer(const Action& action) {
   }
   if (updated.updated) return fmt::format("g{} is updated already", action.group);
   updated.updated = true;
-  return std::nullopt;
+  return ring_.update(action, now_);
 }
 
 RankCheck::Broken RankCheck::end() const {
@@ -296,7 +305,7 @@ RankCheck::Broken RankCheck::end() const {
     if (groups_[i].open) return fmt::format("g{} is never given back", i);
     if (trains_ && !groups_[i].updated) return fmt::format("g{} is never updated", i);
   }
-  return std::nullopt;
+  return trains_ ? ring_.end() : std::nullopt;
 }
 
 }  // namespace ptrain::program

@@ -11,6 +11,7 @@
 #include "core/model/architecture.h"
 #include "core/program/action.h"
 #include "core/program/keep.h"
+#include "core/program/ring_check.h"
 
 namespace ptrain::program {
 
@@ -27,7 +28,7 @@ class RankCheck {
 
  private:
   // Positions, counted from 1 in each lane, up to which a lane is known to be finished.
-  using Clock = std::array<int, 6>;
+  using Clock = RingCheck::Clock;
 
   struct Group {
     bool open = false;  // whole parameters are there, or on their way
@@ -73,6 +74,7 @@ class RankCheck {
 
   const model::Architecture& architecture_;
   const mesh::Layout& layout_;
+  RingCheck ring_;
   std::vector<Group> groups_;
   std::map<std::pair<int, int>, Keep> stashes_;  // by (layer, micro-batch), those alive
   std::vector<Progress> progress_;               // by micro-batch

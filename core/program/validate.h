@@ -15,7 +15,8 @@ enum class Queues { kByLane, kOne };
 // Runs the programs of all ranks symbolically. Holds for a legal world: parameters are whole when a
 // layer reads them and given back after it; every stash is made once and freed once; every gradient
 // is complete when it is reduced, reduced once, and finished before GRAD_NORM; every group is
-// updated once after that; the ranks meet in their collectives, so that every action runs.
+// updated once after that, and offloaded state is there for it and away again after it; the ranks
+// meet in their collectives, so that every action runs.
 // Errors (kBug): the first broken condition with its rank and action.
 Status validate(std::span<const Program> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues = Queues::kByLane);

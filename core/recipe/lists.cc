@@ -31,7 +31,6 @@ void reserve_parallel(std::vector<Reserved>& all, const std::string& prefix) {
                             {prefix + "virtual", "pipeline parallelism", "1"},
                             {prefix + "schedule", "pipeline parallelism"},
                             {prefix + "stages", "pipeline parallelism"},
-                            {prefix + "offload", "offloading"},
                             {prefix + "order", "another order of ranks"},
                             {prefix + "memory", "a memory limit"},
                         });

@@ -19,6 +19,7 @@ enum class Precision { kFloat32, kBFloat16, kFloat64 };
 enum class Recompute { kNone, kSelective, kFull };
 std::string_view to_string(Recompute recompute);
 std::optional<Recompute> recompute_named(std::string_view word);
+enum class Offload { kNone, kOptimizer };
 enum class OnNonFinite { kStop, kSkip };
 
 // A layout as asked for; zero or empty = the planner chooses.
@@ -30,6 +31,7 @@ struct Parallel {
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
   std::optional<int> prefetch;  // layers gathered ahead (zero 3)
+  std::optional<Offload> offload;
   bool operator==(const Parallel&) const = default;
 };
 

@@ -10,6 +10,7 @@ std::string Directory::events() const { return root + "/events.jsonl"; }
 std::string Directory::metrics() const { return root + "/metrics.jsonl"; }
 std::string Directory::verdict() const { return root + "/verdict.json"; }
 std::string Directory::lock() const { return root + "/lock"; }
+std::string Directory::offload() const { return root + "/offload"; }
 std::string Directory::trace() const { return root + "/trace"; }
 std::string Directory::trace(int attempt, int rank) const {
   return fmt::format("{}/attempt-{}-rank-{}.json", trace(), attempt, rank);

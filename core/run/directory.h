@@ -15,12 +15,13 @@ struct Directory {
   std::string metrics() const;  // metrics.jsonl
   std::string verdict() const;  // verdict.json
   std::string lock() const;     // held while a supervisor works on the run
+  std::string offload() const;  // where ranks keep offloaded state, each in a nameless file
   std::string trace() const;
   std::string trace(int attempt, int rank) const;
   std::string checkpoints() const;
-  std::string checkpoint(std::int64_t step) const;    // checkpoints/step-00000042
+  std::string checkpoint(std::int64_t step) const;  // checkpoints/step-00000042
   std::string parity() const;
-  std::string parity(int attempt, int rank) const;  // what a rank of that attempt recorded
+  std::string parity(int attempt, int rank) const;    // what a rank of that attempt recorded
   std::string attempt_folder(int attempt) const;      // logs/attempt-1
   std::string attempt_plan(int attempt) const;        // the plan that attempt ran on
   std::string rank_log(int attempt, int rank) const;  // logs/attempt-1/rank-0.log

@@ -34,6 +34,7 @@ json json_of(const mesh::Layout& layout) {
           {"num_micro_batches", layout.num_micro_batches},
           {"recompute", recipe::to_string(layout.recompute)},
           {"prefetch", layout.prefetch},
+          {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
           {"shared_window", layout.shared_window}};
 }
 
@@ -101,7 +102,7 @@ Result<RankPlace> read_place(const json& object) {
 
 Result<mesh::Layout> read_layout(const json& object) {
   mesh::Layout layout;
-  std::string recompute;
+  std::string recompute, offload = "none";
   FieldReader reader(object, "plan: layout");
   reader.get("dp", layout.dp).get("shard", layout.shard).get("cp", layout.cp);
   reader.get("tp", layout.tp).get("pp", layout.pp).get("zero", layout.zero);
@@ -109,11 +110,16 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("num_micro_batches", layout.num_micro_batches);
   reader.get("recompute", recompute).get("prefetch", layout.prefetch);
   reader.get("shared_window", layout.shared_window);
+  // Plans of versions that could not offload say nothing of it.
+  if (object.contains("offload")) reader.get("offload", offload);
+  if (offload != "none" && offload != "optimizer")
+    reader.refuse(fmt::format("offload is '{}': none or optimizer", offload));
   const auto known = recipe::recompute_named(recompute);
   if (!known) reader.refuse(fmt::format("recompute is '{}': none, selective or full", recompute));
   PTRAIN_CHECK(reader.status());
   PTRAIN_CHECK(program::check_layout(layout));
   layout.recompute = *known;
+  if (offload == "optimizer") layout.offload = recipe::Offload::kOptimizer;
   return layout;
 }
 

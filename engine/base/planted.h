@@ -26,9 +26,11 @@ enum class Bug {
   kRowTwice,              // a resumed run starts one row early
   kAdamStepRestarts,      // the bias correction starts again at a resume
   kMomentNotRestored,     // the second moment is zero after a resume
+  kSavedLate,             // a save behind training writes what training made of the state since
   kLearningRateLate,      // the learning rate of the step before
   kShardsSwapped,         // a checkpoint names the wrong rank's file for a shard
   kAttentionZeroed,       // attention adds nothing to the stream
+  kOffloadLost,           // offloaded state is never written back
   kCount
 };
 

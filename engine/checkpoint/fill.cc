@@ -66,10 +66,7 @@ bool touches(const dcp::Run& run, const dcp::Sizes& shape, const dcp::Box& box) 
 class Filler {
  public:
   Filler(const TensorItem& item, OpenFiles& files)
-      : item_(item),
-        files_(files),
-        bytes_(size_of(item.dtype)),
-        to_(static_cast<std::byte*>(item.data)) {}
+      : item_(item), files_(files), bytes_(size_of(item.dtype)), to_(item.target()) {}
 
   // Reads the copies of one chunk; `use` gets converted elements and their place in the run.
   template <class Use>

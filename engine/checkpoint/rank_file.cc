@@ -43,7 +43,7 @@ class RankWriter {
     entry.dtype = name_of(item.dtype);
     entry.shape = item.shape;
     const std::int64_t element = size_of(item.dtype);
-    const auto* data = static_cast<const std::byte*>(item.data);
+    const std::byte* data = item.source();
     for (dcp::Box& box :
          dcp::boxes_of_run(item.shape, item.begin, item.end, kMaxItemBytes / element)) {
       const auto bytes = static_cast<std::size_t>(dcp::volume(box.sizes) * element);

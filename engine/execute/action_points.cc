@@ -43,6 +43,10 @@ ActionPoints points_of(const program::Action& action, const model::Architecture&
       return {"train.reduce_grad.begin", "train.reduce_grad.end"};
     case Kind::kGradNorm:
       return {"train.grad_norm.begin", "train.grad_norm.end"};
+    case Kind::kFetch:
+      return {"train.fetch.begin", "train.fetch.end"};
+    case Kind::kOffload:
+      return {"train.offload.begin", "train.offload.end"};
     case Kind::kOptimizer:
       return {"train.optimizer.begin", "train.optimizer.end"};
     default:

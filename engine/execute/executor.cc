@@ -25,15 +25,20 @@ Keep keep_of(const Action& action, std::string_view attribute) {
   return *keep;
 }
 
+bool is_copy(const Action& action) {
+  return action.kind == Kind::kFetch || action.kind == Kind::kOffload;
+}
+
 // Begins and ends when its lane says so.
 bool is_queued(const Action& action) {
-  return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad;
+  return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad || is_copy(action);
 }
 
 }  // namespace
 
 Executor::Executor(const model::Architecture& architecture, const mesh::Layout& layout,
-                   const Communicators& communicators, Arena& arena)
+                   const Communicators& communicators, Arena& arena,
+                   const state::StoreMaker& make_store)
     : architecture_(architecture),
       communicators_(communicators),
       arena_(arena),
@@ -42,8 +47,16 @@ Executor::Executor(const model::Architecture& architecture, const mesh::Layout& 
       stashes_(architecture, arena),
       activations_(architecture, arena),
       gradients_(architecture, arena) {
-  for (const auto& plan : mesh::plan_buffers(architecture, layout.shard))
-    groups_.emplace_back(architecture, plan, sharing_->place_of(plan.group), arena);
+  const bool offloads = layout.offload == recipe::Offload::kOptimizer;
+  const auto plans = mesh::plan_buffers(architecture, layout.shard);
+  for (const auto& plan : plans) {
+    state::GroupBuffer::Place place = sharing_->place_of(plan.group);
+    place.offloads_state = offloads;
+    groups_.emplace_back(architecture, plan, place, arena);
+  }
+  if (!offloads) return;
+  const int shard = mesh::coordinates_of(layout, communicators.world.rank()).shard;
+  offload_.emplace(program::plan_offload(architecture, plans, shard), make_store, arena);
 }
 
 void Executor::close() { sharing_->close(); }
@@ -88,6 +101,16 @@ void Executor::run(const program::Program& program,
   };
   gather_lane_.watch(observe);
   reduce_lane_.watch(observe);
+  if (offload_) offload_->lane().watch(observe);
+  try {
+    run_actions(program, observe);
+  } catch (...) {
+    if (offload_) offload_->lane().drop();  // it tells the observer, which may be gone soon
+    throw;
+  }
+}
+
+void Executor::run_actions(const program::Program& program, const LaneQueue::Watcher& observe) {
   for (const Action& action : program.actions) {
     const ActionPoints points = points_of(action, architecture_);
     fault::point(points.begin);
@@ -101,12 +124,15 @@ void Executor::run(const program::Program& program,
   }
   gather_lane_.wait_all();
   reduce_lane_.wait_all();
+  if (offload_) offload_->lane().wait_all();
 }
 
 void Executor::wait_for(const Action& action) {
   for (const int id : action.after) {
     gather_lane_.wait(id);
     reduce_lane_.wait(id);
+    // Copies wait for each other by their order.
+    if (offload_ && !is_copy(action)) offload_->lane().wait(id);
   }
 }
 
@@ -130,6 +156,13 @@ void Executor::execute(const Action& action) {
       return groups_[static_cast<std::size_t>(action.group)].close_whole();
     case Kind::kReduceGrad:
       return reduce(action);
+    case Kind::kFetch:
+    case Kind::kOffload: {
+      PT_CHECK(offload_.has_value());
+      auto& group = groups_[static_cast<std::size_t>(action.group)];
+      return action.kind == Kind::kFetch ? offload_->fetch(action, group)
+                                         : offload_->offload(action, group);
+    }
     case Kind::kGradNorm:
       PT_CHECK(settings_ != nullptr);
       result_ = reduce_norm(groups_, sums_, settings_->clip_norm, communicators_.shard_reduce,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "engine/data/batch.h"
 #include "engine/execute/activations.h"
 #include "engine/execute/lane_queue.h"
+#include "engine/execute/offload.h"
 #include "engine/execute/sharing.h"
 #include "engine/execute/step_end.h"
 #include "engine/layers/layer.h"
@@ -30,8 +32,10 @@ using ActionObserver = std::function<void(const program::Action&, bool begins)>;
 class Executor {
  public:
   // Collective over the world, and so is close(), after which the parameters may be gone.
+  // `make_store`: for layouts that offload optimizer state.
   Executor(const model::Architecture& architecture, const mesh::Layout& layout,
-           const Communicators& communicators, Arena& arena);
+           const Communicators& communicators, Arena& arena,
+           const state::StoreMaker& make_store = {});
   void close();
 
   // One training step; the micro-batches are those that the program names m0, m1, ...
@@ -45,6 +49,8 @@ class Executor {
                              std::int64_t position);
 
   std::span<state::GroupBuffer> groups() { return groups_; }
+  // Null where state is resident.
+  Offload* offload() { return offload_ ? &*offload_ : nullptr; }
   void observe(ActionObserver observer) { observer_ = std::move(observer); }
 
   // For an observer, of the running program: what a forward has made of the stream, what a backward
@@ -59,6 +65,7 @@ class Executor {
 
  private:
   void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);
+  void run_actions(const program::Program& program, const LaneQueue::Watcher& observe);
   void execute(const program::Action& action);
   void forward(const program::Action& action, int layer);
   void finish_head(const program::Action& action, int layer, const Tensor& x, program::Keep keep);
@@ -82,6 +89,7 @@ class Executor {
   Streams gradients_;
   LaneQueue gather_lane_;
   LaneQueue reduce_lane_;
+  std::optional<Offload> offload_;
   ActionObserver observer_;
 
   // Of the program that is running.

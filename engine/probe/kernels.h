@@ -21,5 +21,8 @@ nlohmann::json kept_bytes_per_s(comm::Communicator& world);
 double memory_bytes_per_s(comm::Communicator& world);
 double adamw_parameters_per_s(comm::Communicator& world);
 double cross_entropy_logits_per_s(comm::Communicator& world);
+// Of the disk under the working directory, where runs are written: {read_bytes_per_s,
+// write_bytes_per_s} as offloaded state is read and written; null where it cannot be.
+nlohmann::json disk_rates(comm::Communicator& world);
 
 }  // namespace ptrain::probe

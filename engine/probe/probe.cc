@@ -22,6 +22,7 @@ nlohmann::json run_probe(comm::Communicator& world) {
   out["reduce_scatter"] = reduce_scatter_cost(world);
   const auto window = window_cost(world);
   out["window"] = window.is_null() ? out["reduce_scatter"] : window;
+  if (const auto disk = disk_rates(world); !disk.is_null()) out["disk"] = disk;
   return out;
 }
 

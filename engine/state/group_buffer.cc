@@ -39,7 +39,7 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
     master_ = zeroed(arena, MemoryClass::kParameters, shard);
   if (copies_masters() && !is_sharded())
     computed_ = zeroed(arena, MemoryClass::kParameters, shard_size() * size_of(compute_dtype_));
-  state_ = zeroed(arena, MemoryClass::kOptimizer, state_plan_.bytes);
+  if (!place_.offloads_state) state_ = zeroed(arena, MemoryClass::kOptimizer, state_plan_.bytes);
   if (place_.shard_gradients)
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
   else if (place_.shared_gradients == nullptr)
@@ -159,7 +159,9 @@ const std::vector<mesh::StatePiece>& GroupBuffer::state_pieces(const mesh::Shard
 }
 
 Tensor GroupBuffer::state(const mesh::StatePiece& piece) const {
-  return contiguous(start(state_) + piece.offset, piece.tensor.dtype, 1, piece.values);
+  std::byte* state = place_.offloads_state ? placed_state_ : start(state_);
+  PT_CHECK(state != nullptr);
+  return contiguous(state + piece.offset, piece.tensor.dtype, 1, piece.values);
 }
 
 }  // namespace ptrain::state

@@ -22,6 +22,8 @@ class GroupBuffer {
     int shard_rank = 0;
     // ZeRO 2 and 3: only the shard of the gradients outlives a micro-batch.
     bool shard_gradients = false;
+    // The optimizer's state is elsewhere, but for the time between place_state and its end.
+    bool offloads_state = false;
     // In a window that the peers see, cleared: the whole parameters, of which each rank writes its
     // own shard, and this rank's whole gradients. Null: in the arena.
     // The masters lie among them too where both are of one dtype.
@@ -67,9 +69,12 @@ class GroupBuffer {
   // Views of one run of the shard, [1, n].
   Tensor master(const mesh::ShardRun& run) const;
   Tensor gradient(const mesh::ShardRun& run);
-  // The run's optimizer state, in the order of model::state_of, and the views of it, [1, values].
+  // The run's optimizer state, in the order of model::state_of, and the views of it, [1, values];
+  // offloaded state has views only while it is in a buffer.
   const std::vector<mesh::StatePiece>& state_pieces(const mesh::ShardRun& run) const;
   Tensor state(const mesh::StatePiece& piece) const;
+  // Offloaded state is at `data` from now on; null: away.
+  void place_state(std::byte* data) { placed_state_ = data; }
 
  private:
   const mesh::ParameterPlacement& placement(int parameter) const;
@@ -99,7 +104,8 @@ class GroupBuffer {
   Buffer master_;    // none where they lie in place_.shared_parameters
   Buffer computed_;  // whole parameters for good: neither gathered nor masters
   mesh::StatePlan state_plan_;
-  Buffer state_;
+  Buffer state_;  // none where it is offloaded
+  std::byte* placed_state_ = nullptr;
   Buffer whole_;  // gathered parameters
   Buffer whole_gradients_;
   Buffer shard_gradients_;  // only with place_.shard_gradients

@@ -80,8 +80,8 @@ Attempt::Attempt(const TrainInput& train_input)
       total_steps(recipe::total_steps(recipe)) {}
 
 RankState Attempt::rank_state() {
-  return {shape->architecture(), input.plan, shape->layout(), shape->executor().groups(),
-          input.world};
+  return {shape->architecture(),      input.plan,  shape->layout(),
+          shape->executor().groups(), input.world, shape->executor().offload()};
 }
 
 double Attempt::learning_rate_of(std::int64_t step) const {
@@ -100,7 +100,7 @@ execute::StepSettings Attempt::settings_of(std::int64_t step) const {
 void begin(Attempt& attempt, const Start& from) {
   const TrainInput& input = attempt.input;
   attempt.data = open_data(input.plan, attempt.progress, input.world);
-  attempt.shape.emplace(input.plan, attempt.span.index, input.world);
+  attempt.shape.emplace(input.plan, attempt.span.index, input.world, attempt.directory.offload());
   fault::point("start.loader");
   attempt.loader.emplace(attempt.data.train, loader_options(attempt));
   restore(attempt, from);

@@ -27,17 +27,24 @@ dcp::ParameterSource own_keys(const model::ParameterSpec& parameter) {
 }
 
 // State that has a value for each block of elements does not know the rows of heads.
-void add_run(const model::ParameterSpec& parameter, const dcp::ParameterSource& keys,
-             state::GroupBuffer& group, const mesh::ShardRun& run, Items& items) {
+void add_run(const RankState& state, const dcp::ParameterSource& keys, state::GroupBuffer& group,
+             const mesh::ShardRun& run, Items& items) {
+  const auto& parameter = state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
   const Tensor master = group.master(run);
   items.tensors.push_back(
       {keys.key, master.dtype, parameter.shape, run.begin, run.end, master.data, keys.head_rows});
   if (keys.state.empty()) return;
-  for (const mesh::StatePiece& piece : group.state_pieces(run))
-    items.tensors.push_back({keys.state + "." + piece.tensor.name, piece.tensor.dtype,
-                             piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values,
-                             group.state(piece).data,
-                             piece.tensor.block == 1 ? keys.head_rows : 0});
+  for (const mesh::StatePiece& piece : group.state_pieces(run)) {
+    TensorItem item{keys.state + "." + piece.tensor.name, piece.tensor.dtype,
+                    piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values};
+    item.head_rows = piece.tensor.block == 1 ? keys.head_rows : 0;
+    if (state.offload == nullptr)
+      item.data = group.state(piece).data;
+    else
+      item.bring = [offload = state.offload, index = group.plan().group, offset = piece.offset](
+                       bool writes) { return offload->hold(index, writes) + offset; };
+    items.tensors.push_back(std::move(item));
+  }
 }
 
 // `keys_of(i)`: what the checkpoint calls parameter i.
@@ -47,8 +54,7 @@ Items tensors_of(const RankState& state, KeysOf keys_of) {
   Items items;
   for (auto& group : state.groups)
     for (const auto& run : group.runs())
-      add_run(state.architecture.parameters[static_cast<std::size_t>(run.parameter)],
-              keys_of(static_cast<std::size_t>(run.parameter)), group, run, items);
+      add_run(state, keys_of(static_cast<std::size_t>(run.parameter)), group, run, items);
   return items;
 }
 
@@ -160,6 +166,7 @@ void load_state(const RankState& state, const Start& start) {
     std::erase_if(items.tensors,
                   [](const TensorItem& item) { return item.key.ends_with(".exp_avg_sq"); });
   start.source->load(items);
+  if (state.offload != nullptr) state.offload->release();
   state::publish_masters(state.groups);
 }
 

@@ -11,6 +11,7 @@
 #include "core/run/plan.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/comm/communicator.h"
+#include "engine/execute/offload.h"
 #include "engine/state/group_buffer.h"
 #include "engine/train/progress.h"
 
@@ -23,6 +24,7 @@ struct RankState {
   const mesh::Layout& layout;
   std::span<state::GroupBuffer> groups;
   comm::Communicator& world;
+  execute::Offload* offload = nullptr;  // null: optimizer state is resident
 };
 
 // Writes checkpoints/step-N after `progress.step` steps. Collective over the world.

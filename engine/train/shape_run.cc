@@ -15,7 +15,8 @@
 
 namespace ptrain::train {
 
-ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world)
+ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world,
+                   const std::string& offload_folder)
     : plan_(plan),
       shape_(shape),
       world_(world),
@@ -42,7 +43,10 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
   const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
                                       dp_reduce_.get()};
   fault::point("start.shape.executor");
-  executor_ = std::make_unique<execute::Executor>(architecture_, layout(), groups, arena_);
+  executor_ = std::make_unique<execute::Executor>(
+      architecture_, layout(), groups, arena_, [&](std::int64_t bytes) {
+        return state::make_file_store(offload_folder, world.rank(), bytes);
+      });
 }
 
 ShapeRun::~ShapeRun() = default;
@@ -60,10 +64,11 @@ void ShapeRun::check_plan() const {
                       fmt::format("the plan of shape '{}' is for {} ranks, but {} were started",
                                   planned.name, planned.layout.num_ranks(), world_.size()),
                       "plan again for this number of ranks");
-  if (device::is_gpu() && planned.layout.shared_window)
+  const bool offloads = planned.layout.offload != recipe::Offload::kNone;
+  if (device::is_gpu() && (planned.layout.shared_window || offloads))
     throw EngineError(ExitCode::kEnvironment,
-                      fmt::format("the plan of shape '{}' shares memory between ranks, which "
-                                  "GPUs cannot",
+                      fmt::format("the plan of shape '{}' shares memory between ranks or offloads, "
+                                  "which ranks on GPUs cannot",
                                   planned.name),
                       "plan again for a cluster with GPUs");
   const auto& classes = planned.predicted.classes;

@@ -15,8 +15,10 @@ namespace ptrain::train {
 // One rank's engine for one training shape: model, layout, groups of ranks, programs, executor.
 class ShapeRun {
  public:
-  // Collective over the world. EngineError: a plan that does not suit this world or build.
-  ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world);
+  // Collective over the world. EngineError: a plan that does not suit this world or build, or no
+  // room in `offload_folder` for state that is to be offloaded there.
+  ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator& world,
+           const std::string& offload_folder);
   ~ShapeRun();
   ShapeRun(const ShapeRun&) = delete;
   ShapeRun& operator=(const ShapeRun&) = delete;

@@ -37,7 +37,8 @@ Trace::~Trace() { executor_.observe(nullptr); }
 
 void Trace::name_rows() {
   append(name_of("process_name", rank_, 0, fmt::format("rank {}", rank_)).dump());
-  for (const auto lane : {program::Lane::kCompute, program::Lane::kGather, program::Lane::kReduce})
+  using enum program::Lane;
+  for (const auto lane : {kCompute, kGather, kReduce, kCopyOut, kCopyIn})
     append(
         name_of("thread_name", rank_, static_cast<int>(lane), std::string(program::to_string(lane)))
             .dump());
@@ -45,6 +46,7 @@ void Trace::name_rows() {
 
 void Trace::observe(const program::Action& action, bool begins) {
   const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
   if (begins) {
     begun_[action.id] = now;
     return;

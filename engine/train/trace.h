@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class Trace {
   bool is_empty_ = true;
   Clock::time_point start_ = Clock::now();
   std::chrono::system_clock::time_point start_date_ = std::chrono::system_clock::now();
+  std::mutex mutex_;                        // of all below: copies are told by their own thread
   std::map<int, Clock::time_point> begun_;  // by action id
   std::vector<Span> spans_;                 // of this step, by their end
 };

@@ -55,6 +55,13 @@ struct PassRate {
   bool operator==(const PassRate&) const = default;
 };
 
+// Of the disk that runs are written to, past the page cache.
+struct DiskRate {
+  double read_bytes_per_s = 1;
+  double write_bytes_per_s = 1;
+  bool operator==(const DiskRate&) const = default;
+};
+
 // What one rank of a full node reaches while all the others are as busy as it is. Rates are those
 // of fp32 where nothing else is said; work in fp64 takes as much longer as its matmuls do.
 struct Figures {
@@ -71,6 +78,7 @@ struct Figures {
   TransferCost all_gather;
   TransferCost reduce_scatter;
   TransferCost window;  // adding or copying the peers' gradients in a shared window
+  DiskRate disk;
   bool assumed = true;  // documented defaults: nothing was measured
   std::string source;   // where they come from, for people
 

@@ -71,6 +71,12 @@ void read(Reader& reader, const std::string& at, TransferCost& out) {
   reader.number(at + "/bytes_per_s", out.bytes_per_s);
 }
 
+void read(Reader& reader, const std::string& at, DiskRate& out) {
+  reader.keys(at, {"read_bytes_per_s", "write_bytes_per_s"});
+  reader.number(at + "/read_bytes_per_s", out.read_bytes_per_s);
+  reader.number(at + "/write_bytes_per_s", out.write_bytes_per_s);
+}
+
 void read(Reader& reader, const std::string& at, HeadCost& out) {
   reader.keys(at, {"block_s", "pair_s", "pair_dim_s"});
   reader.number(at + "/block_s", out.block_s);
@@ -122,6 +128,7 @@ void read_optional(Reader& reader, Figures& figures) {
     read(reader, "/matmul_shares_bfloat16", figures.matmul_shares_bfloat16);
   if (reader.has("/attention")) read(reader, "/attention", figures.attention);
   if (reader.has("/window")) read(reader, "/window", figures.window);
+  if (reader.has("/disk")) read(reader, "/disk", figures.disk);
   if (reader.has("/kept_bytes_per_s")) {
     reader.keys("/kept_bytes_per_s", {"forward", "backward"});
     reader.number("/kept_bytes_per_s/forward", figures.kept_bytes_per_s.forward);
@@ -156,7 +163,7 @@ Result<Figures> figures_from_json(const json& object) {
   Reader reader(object);
   reader.keys("", {"matmul_flops_per_s", "memory_bytes_per_s", "all_gather", "reduce_scatter",
                    "matmul_shares", "matmul_shares_bfloat16", "attention", "kept_bytes_per_s",
-                   "adamw_parameters_per_s", "cross_entropy_logits_per_s", "window"});
+                   "adamw_parameters_per_s", "cross_entropy_logits_per_s", "window", "disk"});
   if (reader.error().empty()) read_required(reader, figures);
   if (reader.error().empty()) {
     derive_kernel_figures(figures);
@@ -186,7 +193,10 @@ json to_json(const Figures& figures) {
           {"cross_entropy_logits_per_s", figures.cross_entropy_logits_per_s},
           {"all_gather", to_json(figures.all_gather)},
           {"reduce_scatter", to_json(figures.reduce_scatter)},
-          {"window", to_json(figures.window)}};
+          {"window", to_json(figures.window)},
+          {"disk",
+           {{"read_bytes_per_s", figures.disk.read_bytes_per_s},
+            {"write_bytes_per_s", figures.disk.write_bytes_per_s}}}};
 }
 
 }  // namespace ptrain::cluster

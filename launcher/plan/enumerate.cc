@@ -15,6 +15,7 @@ class Enumerator {
   Enumeration run() && {
     mesh::Layout layout;
     layout.shared_window = space_.shared_window;
+    layout.offload = space_.offload;
     descend(0, layout);
     return std::move(out_);
   }

@@ -31,6 +31,7 @@ std::string memory_hint(const mesh::Layout& layout, int num_ranks, const recipe:
   if (fixed.recompute == recipe::Recompute::kNone)
     hint += ", allow parallel.recompute: selective or full";
   if (fixed.recompute == recipe::Recompute::kSelective) hint += ", allow parallel.recompute: full";
+  if (fixed.offload == recipe::Offload::kNone) hint += ", allow parallel.offload: optimizer";
   if (num_ranks > 1 && (layout.shard < num_ranks || layout.zero < 3))
     hint += ", allow a larger parallel.shard with zero 3";
   return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model or sequence";

@@ -6,6 +6,7 @@
 
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
+#include "core/program/offload_plan.h"
 #include "core/program/validate.h"
 #include "launcher/plan/explain.h"
 
@@ -65,6 +66,11 @@ Result<int> gpus_a_node(const cluster::Cluster& cluster, std::size_t num_nodes) 
 
 Result<Placement> place_on_gpus(const recipe::Recipe& recipe, int num_nodes, int gpus,
                                 std::vector<std::string>& notes) {
+  for (const recipe::Shape& shape : recipe.shapes)
+    if (parallel_of(recipe, shape).offload == recipe::Offload::kOptimizer)
+      return fail(ExitCode::kUsage,
+                  "parallel.offload is optimizer, which ranks on GPUs cannot do in this version",
+                  "set it to none, or plan for a cluster without GPUs");
   Placement out;
   out.on_gpus = true;
   PTRAIN_TRY(out.ranks_per_node, choose_ranks_per_node(recipe, num_nodes, gpus));
@@ -178,6 +184,17 @@ void note_slow_bfloat16(const model::Architecture& architecture, const cluster::
                   figures.matmul_bfloat16 / 1e9, figures.matmul_float32 / 1e9));
 }
 
+void note_disk(const model::Architecture& architecture, const run::ShapePlan& shape,
+               std::vector<std::string>& notes) {
+  if (shape.layout.offload == recipe::Offload::kNone) return;
+  const auto buffers = mesh::plan_buffers(architecture, shape.layout.shard);
+  const auto plan = program::plan_offload(architecture, buffers, mesh::fullest_rank(buffers));
+  notes.push_back(
+      fmt::format("shape '{}' keeps up to {:.0f} MiB of optimizer state a rank on the disk of the "
+                  "run directory",
+                  shape.name, static_cast<double>(plan.store_bytes) / 1024 / 1024));
+}
+
 Result<Planning> plan_recipe(const PlanInput& input) {
   Planning out;
   const recipe::Recipe& recipe = input.recipe;
@@ -209,6 +226,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
                               input.cluster.figures.attention.block_rows)};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
+    note_disk(architecture, plan, out.notes);
     out.plan.shapes.push_back(std::move(plan));
     out.rankings.push_back(std::move(ranking));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "launcher/plan/explain.h"
 
@@ -29,18 +30,26 @@ constexpr MemoryClass kShownClasses[] = {MemoryClass::kParameters, MemoryClass::
                                          MemoryClass::kOptimizer, MemoryClass::kGather,
                                          MemoryClass::kStash};
 
-std::string heading() {
-  return fmt::format("  {:<4}{:<40}{:>10}{:>11}{:>7}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}\n", "",
-                     "layout", "step", "tokens/s", "MFU", "MiB", "param", "grad", "optim", "gather",
-                     "stash", "other");
+// Of the names of layouts.
+std::size_t width_of(std::span<const Candidate> candidates) {
+  std::size_t width = 40;
+  for (const Candidate& candidate : candidates)
+    width = std::max(width, name_of(candidate.layout).size() + 1);
+  return width;
 }
 
-std::string row(std::size_t place, const Candidate& candidate) {
+std::string heading(std::size_t width) {
+  return fmt::format("  {:<4}{:<{}}{:>10}{:>11}{:>7}{:>8}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}\n", "",
+                     "layout", width, "step", "tokens/s", "MFU", "MiB", "param", "grad", "optim",
+                     "gather", "stash", "other");
+}
+
+std::string row(std::size_t place, const Candidate& candidate, std::size_t width) {
   const run::Prediction& predicted = candidate.predicted;
   const double total = static_cast<double>(total_bytes(candidate.bytes)) / kMib;
-  std::string text =
-      fmt::format("  {:<4}{:<40}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place, name_of(candidate.layout),
-                  duration(predicted.step_s), predicted.tokens_per_s, predicted.mfu * 100, total);
+  std::string text = fmt::format("  {:<4}{:<{}}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place,
+                                 name_of(candidate.layout), width, duration(predicted.step_s),
+                                 predicted.tokens_per_s, predicted.mfu * 100, total);
   double other = total;
   for (const MemoryClass shown : kShownClasses) {
     const double value = mib(candidate.bytes[static_cast<std::size_t>(shown)]);
@@ -59,8 +68,9 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
       duration(predicted.step_s), duration(predicted.low_s), duration(predicted.high_s));
   const std::size_t count = ranking.ranked.size();
   const std::size_t shown = explain ? count : std::min(count, kShownLayouts);
-  text += heading();
-  for (std::size_t i = 0; i < shown; ++i) text += row(i + 1, ranking.ranked[i]);
+  const std::size_t width = width_of(std::span(ranking.ranked).first(shown));
+  text += heading(width);
+  for (std::size_t i = 0; i < shown; ++i) text += row(i + 1, ranking.ranked[i], width);
   if (shown < count) text += fmt::format("  ... and {} more (--explain)\n", count - shown);
   if (!explain) return text;
   text += fmt::format(
@@ -83,7 +93,8 @@ json layout_json(const mesh::Layout& layout) {
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
           {"recompute", recipe::to_string(layout.recompute)},
-          {"prefetch", layout.prefetch}};
+          {"prefetch", layout.prefetch},
+          {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"}};
 }
 
 json candidate_json(const Candidate& candidate) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/program/compile.h"
+#include "core/program/offload_plan.h"
 #include "launcher/plan/memory.h"
 #include "launcher/plan/simulate.h"
 
@@ -241,11 +242,15 @@ Result<Candidate> evaluate(const SearchInput& input, const Layout& layout) {
   return candidate;
 }
 
-Result<Ranking> search(const SearchInput& input) {
+namespace {
+
+// Ranks or rejects every layout of the space that offloads so much.
+Status add_layouts(const SearchInput& input, recipe::Offload offload, Ranking& ranking) {
   const std::int64_t rows = input.shape.global_batch_tokens / input.shape.sequence;
-  Enumeration all =
-      enumerate({input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory()});
-  Ranking ranking{input.shape.name, {}, std::move(all.rejected)};
+  Enumeration all = enumerate(
+      {input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory(), offload});
+  // What cannot be has been listed without offloading.
+  if (ranking.rejected.empty()) ranking.rejected = std::move(all.rejected);
   const std::int64_t memory = rank_memory(input);
   std::map<int, Buffers> buffers;  // by shard
   for (const Layout& layout : all.legal) {
@@ -263,7 +268,25 @@ Result<Ranking> search(const SearchInput& input) {
     else
       ranking.ranked.push_back(std::move(candidate));
   }
-  rank_all(ranking.ranked, memory);
+  return {};
+}
+
+bool keeps_state(const model::Architecture& architecture) {
+  return std::ranges::any_of(program::ring_buffers(architecture), [](int b) { return b >= 0; });
+}
+
+}  // namespace
+
+Result<Ranking> search(const SearchInput& input) {
+  using recipe::Offload;
+  Ranking ranking{input.shape.name, {}, {}};
+  const auto fixed = input.fixed.offload;
+  if (fixed != Offload::kOptimizer) PTRAIN_CHECK(add_layouts(input, Offload::kNone, ranking));
+  const bool nothing_fits =
+      ranking.ranked.empty() && keeps_state(input.architecture) && !input.placement.on_gpus;
+  if (fixed == Offload::kOptimizer || (!fixed && nothing_fits))
+    PTRAIN_CHECK(add_layouts(input, Offload::kOptimizer, ranking));
+  rank_all(ranking.ranked, rank_memory(input));
   return ranking;
 }
 

@@ -35,9 +35,10 @@ struct SearchInput {
 };
 
 // Each layout of the space is ranked or rejected, exactly once. What cannot fit by its parameters
-// and states alone is not compiled, and what does not fit is not simulated. Layouts within kTie of
-// the fastest are ordered by memory (in eighths of what a rank may have), then by how plain they
-// are.
+// and states alone is not compiled, and what does not fit is not simulated. Offloading only takes
+// time: unless the recipe fixes it, layouts that offload are looked into where no other fits.
+// Layouts within kTie of the fastest are ordered by memory (in eighths of what a rank may have),
+// then by how plain they are.
 Result<Ranking> search(const SearchInput& input);
 // Pairs of layouts that differ by less are ordered wrongly about one time in three by models of
 // this kind.

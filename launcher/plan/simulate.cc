@@ -22,6 +22,10 @@ std::string collective_key(const Action& action) {
   return program::to_text(common);
 }
 
+bool is_copy(const Action& action) {
+  return action.lane == Lane::kCopyOut || action.lane == Lane::kCopyIn;
+}
+
 struct Meeting {
   std::map<int, int> arrived;  // program index -> action id
   double ready_s = 0;
@@ -57,6 +61,7 @@ class Simulator {
   };
 
   std::size_t queue_of(const Action& action) const {
+    if (is_copy(action)) return static_cast<std::size_t>(Lane::kCopyOut);
     return options_.serial ? 0 : static_cast<std::size_t>(action.lane);
   }
 
@@ -150,20 +155,25 @@ class Simulator {
     return fail(ExitCode::kBug, "a program cannot end");
   }
 
-  // The time in which compute idles, charged to the lane whose action ends last before compute goes
-  // on.
+  bool takes_core(const Action& action) const {
+    return options_.serial ? !is_copy(action) : action.lane == Lane::kCompute;
+  }
+
+  // The time in which the core idles, charged to the lane whose action ends last before it goes on,
+  // and that in which it does not compute but communicate.
   void expose(std::size_t p, double step_s) {
     RankTimeline& timeline = ranks_[p].timeline;
-    if (options_.serial) {
-      timeline.exposed_s = timeline.busy_s;
-      timeline.exposed_s[static_cast<std::size_t>(Lane::kCompute)] = 0;
-      return;
+    for (const Action& action : programs_[p].actions) {
+      const Interval& interval = timeline.actions[static_cast<std::size_t>(action.id)];
+      if (takes_core(action) && action.lane != Lane::kCompute)
+        timeline.exposed_s[static_cast<std::size_t>(action.lane)] +=
+            interval.end_s - interval.start_s;
     }
     std::vector<std::pair<Interval, Lane>> by_end;
     std::vector<Interval> compute;
     for (const Action& action : programs_[p].actions) {
       const Interval& interval = timeline.actions[static_cast<std::size_t>(action.id)];
-      if (action.lane == Lane::kCompute)
+      if (takes_core(action))
         compute.push_back(interval);
       else
         by_end.emplace_back(interval, action.lane);

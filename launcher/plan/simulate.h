@@ -37,7 +37,8 @@ struct SimulateOptions {
   // they start it together. Empty function or result: the action waits for nobody, as when one
   // program stands for its class.
   std::function<std::vector<int>(const program::Action&, int)> members;
-  // One queue a rank instead of one a lane: communication takes the core that computes.
+  // One queue a rank instead of one a lane: communication takes the core that computes. Copies of
+  // offloaded state go on beside it, since the disk does them; both directions are one queue.
   bool serial = false;
 };
 

@@ -192,6 +192,12 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
         {{prefix + "prefetch", prefix + "zero"},
          fmt::format("has no effect with zero: {}, which gathers nothing", parallel.zero)});
   }
+  const bool keeps_no_state =
+      recipe.optimizer.kind == OptimizerKind::kSgd && recipe.optimizer.momentum == 0;
+  if (parallel.offload == Offload::kOptimizer && keeps_no_state) {
+    out.push_back({{prefix + "offload", "optimizer.momentum"},
+                   "there is nothing to offload: sgd without momentum keeps no state"});
+  }
   const std::int64_t rows = shape.sequence > 0 ? shape.global_batch_tokens / shape.sequence : 0;
   if (rows > 0 && parallel.micro_batch > rows) {
     out.push_back(

@@ -26,7 +26,7 @@ shapes:
   - {{name: short, sequence: 16, global_batch_tokens: 64, steps: 5,
       parallel: {{shard: 2, zero: 3, recompute: full, micro_batch: 1}}}}
   - {{name: long, sequence: 32, global_batch_tokens: 128, steps: 5,
-      parallel: {{dp: 2, shard: 1, micro_batch: 1}}}}
+      parallel: {{dp: 2, shard: 1, micro_batch: 1, offload: optimizer}}}}
 optimizer: {{kind: adamw}}
 learning_rate: {{peak: 1e-2}}
 precision: fp32

@@ -128,6 +128,48 @@ TEST(Resume, MayGoOnInBFloat16AndBack) {
                      kRounding);
 }
 
+mesh::Layout offloaded(mesh::Layout value) {
+  value.offload = recipe::Offload::kOptimizer;
+  return value;
+}
+
+// State in memory and state on the disk are one: in all bits, in checkpoints, and from the one to
+// the other.
+TEST(Resume, WithOffloadedStateIsBitExact) {
+  const RunFolders folders;
+  using enum recipe::OptimizerKind;
+  for (const auto kind : {kAdamW, kMuon, kAdam8bit}) {
+    const std::string name = "kind" + std::to_string(static_cast<int>(kind));
+    const mesh::Layout first = layout(1, 2, 3), second = layout(2, 1, 1);
+    auto resident = folders.plan(first, second);
+    auto away = folders.plan(offloaded(first), offloaded(second));
+    resident.recipe.optimizer.kind = away.recipe.optimizer.kind = kind;
+    const auto whole = folders.train(name, resident, "");
+    expect_same_losses(folders.train(name + "-away", away, ""), whole, 0, 0);
+    for (const std::int64_t step : {2, 4, 8})
+      expect_same_files(folders.checkpoint(name + "-away", step), folders.checkpoint(name, step));
+    const auto left = folders.train(name + "-left", away, folders.checkpoint(name, 2));
+    expect_same_losses(left, whole, 2, 0);
+    const auto back =
+        folders.train(name + "-back", resident, folders.checkpoint(name + "-away", 6));
+    expect_same_losses(back, whole, 6, 0);
+    expect_same_files(folders.checkpoint(name + "-left", 8), folders.checkpoint(name, 8));
+    expect_same_files(folders.checkpoint(name + "-back", 8), folders.checkpoint(name, 8));
+  }
+}
+
+// Runs of one rank come to lie in the shards of others, moments and all.
+TEST(Resume, WithOffloadedStateOnOtherLayouts) {
+  const RunFolders folders;
+  const mesh::Layout one = layout(1, 1, 1), four = offloaded(layout(2, 2, 3));
+  const auto whole = folders.train("one", folders.plan(one, one), "");
+  const auto rest = folders.train("four", folders.plan(four, four), folders.checkpoint("one", 2));
+  expect_same_losses(rest, whole, 2, 1e-5);
+  const auto again =
+      folders.train("again", folders.plan(one, offloaded(one)), folders.checkpoint("four", 4));
+  expect_same_losses(again, whole, 4, 1e-5);
+}
+
 TEST(Resume, OnOtherLayoutsIsTheSameWithinRounding) {
   const RunFolders folders;
   const mesh::Layout from[] = {layout(1, 1, 1), layout(2, 1, 1), layout(1, 2, 3)};

@@ -1,6 +1,9 @@
 #include "tests/parity/trajectory.h"
 
+#include <stdlib.h>
+
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 
 #include "core/model/optimizer.h"
@@ -24,6 +27,15 @@ model::Architecture architecture_of(const Experiment& experiment) {
   return architecture;
 }
 
+// In a folder of its own, which is needed only until the file is open.
+std::unique_ptr<state::OffloadStore> file_store(int rank, std::int64_t bytes) {
+  std::string folder = "/tmp/ptrain-offload-XXXXXX";
+  PT_CHECK(::mkdtemp(folder.data()) != nullptr);
+  auto store = state::make_file_store(folder, rank, bytes);
+  std::filesystem::remove(folder);
+  return store;
+}
+
 // One rank's part of an experiment.
 class RankRun {
  public:
@@ -39,7 +51,8 @@ class RankRun {
         {architecture_, experiment.layout, "toy", program::Purpose::kTrain}, world.rank()));
     executor_ = std::make_unique<execute::Executor>(
         architecture_, experiment.layout,
-        execute::Communicators{world, gather_.get(), reduce_.get(), dp_.get()}, arena_);
+        execute::Communicators{world, gather_.get(), reduce_.get(), dp_.get()}, arena_,
+        [&](std::int64_t bytes) { return file_store(world.rank(), bytes); });
     for (auto& group : executor_->groups())
       for (const auto& run : group.runs())
         state::initial_values(parameter_of(run), architecture_, experiment.seed, run.begin, run.end,

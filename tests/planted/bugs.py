@@ -35,6 +35,8 @@ CAUGHT_BY = {
     "moment_not_restored": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "learning_rate_late": ("unit_engine_train", "LearningRate.WarmsUpThenFollowsTheCosine"),
     "attention_zeroed": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
+    "saved_late": ("unit_engine_checkpoint", "Saving.HoldsWhatWasThereWhenTheCopyWasTaken"),
+    "offload_lost": ("parity_layouts", "All/Offload.GivesTheBitsOfResidentState/adamw_one"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 

@@ -22,12 +22,13 @@ namespace ptrain {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kBugNames{
-    "local_denominator",   "clips_the_sum",      "local_clip_norm", "decay_on_norms",
-    "missing_reduction",   "double_reduction",   "stale_gather",    "overwritten_gradient",
-    "tied_gradient_lost",  "stash_kept",         "mask_leak",       "recompute_without_turn",
-    "normed_twice",        "heads_not_summed",   "padding_trained", "positions_go_on",
-    "init_by_rank",        "order_by_rank",      "row_twice",       "adam_step_restarts",
-    "moment_not_restored", "learning_rate_late", "shards_swapped",  "attention_zeroed"};
+    "local_denominator",   "clips_the_sum",    "local_clip_norm",    "decay_on_norms",
+    "missing_reduction",   "double_reduction", "stale_gather",       "overwritten_gradient",
+    "tied_gradient_lost",  "stash_kept",       "mask_leak",          "recompute_without_turn",
+    "normed_twice",        "heads_not_summed", "padding_trained",    "positions_go_on",
+    "init_by_rank",        "order_by_rank",    "row_twice",          "adam_step_restarts",
+    "moment_not_restored", "saved_late",       "learning_rate_late", "shards_swapped",
+    "attention_zeroed",    "offload_lost"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {

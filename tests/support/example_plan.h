@@ -30,6 +30,7 @@ inline run::Plan example_plan() {
   shape.name = "short";
   shape.layout.dp = 2;
   shape.layout.recompute = recipe::Recompute::kFull;
+  shape.layout.offload = recipe::Offload::kOptimizer;
   shape.threads = 3;
   shape.predicted.step_s = 0.25;
   shape.predicted.high_s = std::numeric_limits<double>::infinity();

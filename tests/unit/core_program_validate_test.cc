@@ -264,7 +264,8 @@ Layout any_layout() {
           .num_micro_batches = *rc::gen::inRange(1, 4),
           .recompute = *rc::gen::element(recipe::Recompute::kNone, recipe::Recompute::kSelective,
                                          recipe::Recompute::kFull),
-          .prefetch = *rc::gen::inRange(0, 4)};
+          .prefetch = *rc::gen::inRange(0, 4),
+          .offload = *rc::gen::element(recipe::Offload::kNone, recipe::Offload::kOptimizer)};
 }
 
 enum class Change { kDrop, kDuplicate, kSwap };
@@ -274,7 +275,8 @@ enum class Change { kDrop, kDuplicate, kSwap };
 // backward with the recomputation of the layer below.
 bool harmless_swap(const Action& first, const Action& second) {
   if (first.lane != second.lane) return true;
-  if (first.lane == Lane::kGather) return first.group != second.group;
+  if (first.lane == Lane::kGather || first.lane == Lane::kCopyIn)
+    return first.group != second.group;
   if (first.kind == Kind::kOptimizer && second.kind == Kind::kOptimizer) return true;
   return first.kind == Kind::kBackward &&
          (second.kind == Kind::kForward || second.kind == Kind::kRecompute);

@@ -48,6 +48,11 @@ TEST(Plan, DamageIsRefused) {
   EXPECT_FALSE(plan_from_json(json));
   json["shapes"][0]["layout"]["recompute"] = "selective";
   EXPECT_EQ(plan_from_json(json)->shapes[0].layout.recompute, recipe::Recompute::kSelective);
+  json = to_json(example_plan());
+  json["shapes"][0]["layout"]["offload"] = "all";
+  EXPECT_FALSE(plan_from_json(json));
+  json["shapes"][0]["layout"].erase("offload");  // as written before there was offloading
+  EXPECT_EQ(plan_from_json(json)->shapes[0].layout.offload, recipe::Offload::kNone);
 }
 
 // Plans that hands have edited.

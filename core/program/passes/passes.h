@@ -36,4 +36,8 @@ Draft add_reduction(Draft draft, const PassContext& context);
 // GRAD_NORM and one OPTIMIZER a group.
 Draft add_optimizer(Draft draft, const PassContext& context);
 
+// FETCH of each group's state before its OPTIMIZER, as far ahead as the ring has buffers, and
+// OFFLOAD after it, where the layout offloads state.
+Draft add_offload(Draft draft, const PassContext& context);
+
 }  // namespace ptrain::program

@@ -1,6 +1,7 @@
 #include "launcher/plan/cost/action_cost.h"
 
 #include "launcher/plan/cost/compute.h"
+#include "launcher/plan/cost/disk.h"
 #include "launcher/plan/cost/network.h"
 
 namespace ptrain::plan {
@@ -10,7 +11,7 @@ namespace {
 using program::Kind;
 
 using Cost = double (*)(const program::Action&, const CostContext&);
-constexpr Cost kCosts[] = {compute_seconds, network_seconds};
+constexpr Cost kCosts[] = {compute_seconds, network_seconds, disk_seconds};
 
 }  // namespace
 
@@ -28,6 +29,8 @@ std::string_view to_string(Term term) {
       return "reduce";
     case Term::kOptimizer:
       return "optimizer";
+    case Term::kOffload:
+      return "offload";
   }
   return "";
 }
@@ -47,6 +50,9 @@ Term term_of(Kind kind) {
     case Kind::kGradNorm:
     case Kind::kOptimizer:
       return Term::kOptimizer;
+    case Kind::kFetch:
+    case Kind::kOffload:
+      return Term::kOffload;
     default:
       return Term::kBackward;
   }

@@ -7,9 +7,10 @@
 
 namespace ptrain::plan {
 
-// Where the seconds of a step go. Work of all lanes; on one core they add up to the step.
-enum class Term { kForward, kBackward, kRecompute, kGather, kReduce, kOptimizer };
-inline constexpr int kNumTerms = 6;
+// Where the seconds of a step go. Work of all lanes; on one core they add up to the step, but for
+// offloading, which goes on beside it.
+enum class Term { kForward, kBackward, kRecompute, kGather, kReduce, kOptimizer, kOffload };
+inline constexpr int kNumTerms = 7;
 std::string_view to_string(Term term);
 Term term_of(program::Kind kind);
 
