@@ -6,6 +6,7 @@
 #include "core/recipe/source_weights.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
+#include "engine/train/finite.h"
 #include "engine/train/learning_rate.h"
 
 namespace ptrain::train {
@@ -26,12 +27,14 @@ data::Loader::Options loader_options(const Attempt& attempt) {
 }
 
 void restore(Attempt& attempt, const Start& from) {
-  if (from.source)
+  if (from.source) {
     load_state(attempt.rank_state(), from);
-  else if (!attempt.recipe.model.hf.empty())
+    check_finite(attempt.rank_state(), from.source->folder());
+  } else if (!attempt.recipe.model.hf.empty()) {
     load_weights(attempt.rank_state());
-  else
+  } else {
     attempt.shape->initialise(attempt.recipe.seed);
+  }
   fault::point("start.restore");
   Progress& progress = attempt.progress;
   if (!progress.train_hash.empty()) attempt.loader->restore(progress.position);

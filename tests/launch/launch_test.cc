@@ -254,6 +254,7 @@ TEST_F(Launch, DamagedFilesOfARunAreNamedWithARemedy) {
   std::ofstream(run_.verdict()) << "{";
   EXPECT_NE(run_command({"status", run_.root}), 0);
   EXPECT_TRUE(said(run_.verdict()) && said("remove the file")) << output_;
+  EXPECT_EQ(output_.find(run_.verdict()), output_.rfind(run_.verdict())) << output_;  // once
   auto plan = nlohmann::json::parse(read(run_.plan()));
   plan["shapes"][0]["threads"] = 0;
   std::ofstream(run_.plan()) << plan;

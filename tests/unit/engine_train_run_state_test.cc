@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include "engine/base/engine_error.h"
+#include "engine/train/finite.h"
 #include "engine/train/run_state.h"
 #include "tests/support/ranks.h"
 #include "tests/support/sharded_groups.h"
@@ -84,6 +86,32 @@ TEST(RunState, MomentsStayZeroWhereTheOriginHasNone) {
     EXPECT_EQ(found, std::vector<float>(found.size(), 0)) << name;
   }
   EXPECT_EQ(values.at("lm_head.weight"), loaded(fixture("hf"), 1).at("lm_head.weight"));
+}
+
+TEST(RunState, ParametersThatAreNotNumbersAreNamedOnAllRanks) {
+  const auto architecture = fixture_model();
+  run::Plan plan;
+  mesh::Layout layout;
+  layout.shard = 2;
+  tests::run_ranks(2, [&](comm::Communicator& world) {
+    Arena arena;
+    auto groups = support::sharded_groups(architecture, 2, world.rank(), arena);
+    const RankState state{architecture, plan, layout, groups, world};
+    check_finite(state, "FOLDER");
+    auto& run = groups.front().runs().front();
+    if (world.rank() == 1) groups.front().master(run).as<float>()[1] = HUGE_VALF;
+    try {
+      check_finite(state, "FOLDER");
+      ADD_FAILURE() << "rank " << world.rank() << " goes on";
+    } catch (const EngineError& error) {
+      EXPECT_EQ(error.error().code, ExitCode::kUnusable);
+      EXPECT_NE(
+          std::string(error.what())
+              .find("FOLDER: not finite numbers (NaN or infinity) in model.embed_tokens.weight"),
+          std::string::npos)
+          << error.what();
+    }
+  });
 }
 
 }  // namespace

@@ -5,7 +5,9 @@ exports, transformers loads. One row a family.
 """
 import json
 import os
+import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -139,6 +141,7 @@ class Case:
         self.check_round_trip()
         self.check_dtypes_and_shards()
         self.check_refusals()
+        self.check_tokenizer_files()
         self.check_bad_weights()
 
     def check_loss(self):
@@ -197,6 +200,27 @@ class Case:
         assert "another disk" in result.stderr and "checkpoint.keep" not in result.stderr
         assert not [name for name in os.listdir(self.folder) if name.startswith(".tmp")]
 
+
+    def check_tokenizer_files(self):
+        """They come along from where the model began, the recipe's own first; nothing else does."""
+        given, out = f"{self.folder}/given", f"{self.folder}/tokens"
+        for name in ("tokenizer.json", "tokenizer.model", "generation_config.json", "other.json"):
+            with open(f"{given}/weights/{name}", "w") as file:
+                file.write('{"max_length": 20}')
+        model = pathlib.Path(__file__).parents[2] / "fixtures/data/bpe.model"
+        shutil.copy(model, f"{given}/own.model")
+        result = subprocess.run(
+            [self.ptrain, "run", f"{given}/recipe.yaml", "--directory", f"{self.folder}/pieces",
+             "data.tokenizer=sentencepiece", "data.tokenizer_file=own.model"],
+            capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr[-4000:]
+        shown = export(self.ptrain, f"{self.folder}/pieces", "--to", out).stderr
+        assert open(f"{out}/tokenizer.model", "rb").read() == open(model, "rb").read()
+        for name in ("tokenizer.json", "generation_config.json"):
+            assert open(f"{out}/{name}").read() == '{"max_length": 20}'
+            assert f"weights/{name} as {name}" in shown
+        assert not os.path.exists(f"{out}/other.json") and not os.path.exists(f"{out}/TOKENS.md")
+        load(out)
 
     def check_bad_weights(self):
         """All that is wrong is said before a rank starts, and nothing is made."""
