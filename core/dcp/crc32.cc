@@ -86,6 +86,33 @@ __attribute__((target("pclmul,sse4.1"))) std::uint32_t by_folding(std::span<cons
   return by_tables(std::as_bytes(std::span(&lanes[3], 1)), 0);
 }
 
+#define PTRAIN_WIDE __attribute__((target("vpclmulqdq,avx512f,pclmul,sse4.1")))
+constexpr std::size_t kWideBlock = 256;
+
+// Four lanes side by side, each as moved<2048>.
+PTRAIN_WIDE __m512i moved_wide(__m512i lanes) {
+  constexpr long long kHigh = factor(2048 - 32), kLow = factor(2048 + 32);
+  const __m512i factors = _mm512_set4_epi64(kHigh, kLow, kHigh, kLow);
+  return _mm512_xor_si512(_mm512_clmulepi64_epi128(lanes, factors, 0x00),
+                          _mm512_clmulepi64_epi128(lanes, factors, 0x11));
+}
+
+// The same with 16 lanes in four registers: four times as fast again, as fast as memory.
+PTRAIN_WIDE std::uint32_t by_wide_folding(std::span<const std::byte> bytes, std::uint32_t crc) {
+  const std::byte* at = bytes.data();
+  __m512i lanes[4];
+  for (std::size_t i = 0; i < 4; ++i) lanes[i] = _mm512_loadu_si512(at + 64 * i);
+  const __m128i start = _mm_cvtsi32_si128(static_cast<int>(crc));
+  lanes[0] = _mm512_xor_si512(lanes[0], _mm512_zextsi128_si512(start));
+  for (at += kWideBlock; at != bytes.data() + bytes.size(); at += kWideBlock)
+    for (std::size_t i = 0; i < 4; ++i)
+      lanes[i] = _mm512_xor_si512(moved_wide(lanes[i]), _mm512_loadu_si512(at + 64 * i));
+  __m128i parts[16];
+  for (std::size_t i = 0; i < 4; ++i) _mm512_storeu_si512(parts + 4 * i, lanes[i]);
+  for (std::size_t i = 1; i < 16; ++i) parts[i] = _mm_xor_si128(moved<128>(parts[i - 1]), parts[i]);
+  return by_tables(std::as_bytes(std::span(&parts[15], 1)), 0);
+}
+
 #endif
 
 }  // namespace
@@ -93,6 +120,11 @@ __attribute__((target("pclmul,sse4.1"))) std::uint32_t by_folding(std::span<cons
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before) {
   std::uint32_t crc = ~before;
 #if defined(__x86_64__)
+  const std::size_t wide = bytes.size() - bytes.size() % kWideBlock;
+  if (wide > 0 && __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f")) {
+    crc = by_wide_folding(bytes.first(wide), crc);
+    bytes = bytes.subspan(wide);
+  }
   const std::size_t whole = bytes.size() - bytes.size() % kBlock;
   if (whole > 0 && __builtin_cpu_supports("pclmul")) {
     crc = by_folding(bytes.first(whole), crc);

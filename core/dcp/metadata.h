@@ -20,17 +20,20 @@ struct Location {
   std::int64_t offset = 0;
   std::int64_t length = 0;
   bool transformed = false;  // compressed or the like: not readable here
+  bool operator==(const Location&) const = default;
 };
 
 struct Chunk {
   Box box;
   Location location;
+  bool operator==(const Chunk&) const = default;
 };
 
 struct TensorEntry {
   std::string dtype;  // PyTorch's name; each item says it again and is believed
   Sizes shape;
   std::vector<Chunk> chunks;  // those that hold elements
+  bool operator==(const TensorEntry&) const = default;
 };
 
 // The content of `.metadata`.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/divide.h"
 #include "core/mesh/state_plan.h"
+#include "core/model/optimizer_state.h"
 #include "core/program/gradient_places.h"
 #include "core/program/offload_plan.h"
 
@@ -41,6 +43,8 @@ std::string_view to_string(MemoryClass memory_class) {
       return "gather";
     case MemoryClass::kStash:
       return "stash";
+    case MemoryClass::kCheckpoint:
+      return "checkpoint";
     case MemoryClass::kTemporary:
       return "temporary";
     case MemoryClass::kCommunication:
@@ -49,6 +53,22 @@ std::string_view to_string(MemoryClass memory_class) {
       return "runtime";
   }
   return "";
+}
+
+Bytes copy_bytes(const MemoryContext& context) {
+  constexpr std::int64_t kAlignment = 8;
+  std::int64_t bytes = 0;
+  for (const mesh::BufferPlan& buffer : context.buffers) {
+    const auto runs = buffer.runs(context.shard_rank);
+    bytes += mesh::plan_state(context.architecture, runs).bytes;
+    for (const mesh::ShardRun& run : runs) {
+      const auto& parameter =
+          context.architecture.parameters[static_cast<std::size_t>(run.parameter)];
+      bytes += round_up((run.end - run.begin) * size_of(context.architecture.dtype), kAlignment);
+      if (run.begin == 0 && model::counts_steps(parameter.rule)) bytes += kAlignment;
+    }
+  }
+  return {bytes};
 }
 
 BytesByClass persistent_bytes(const MemoryContext& context) {
@@ -73,6 +93,8 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
   bytes[index(MemoryClass::kParameters)] = {shards * parameter_bytes(context)};
   bytes[index(MemoryClass::kOptimizer)] = {state};
   bytes[index(MemoryClass::kGradients)] = {gradients * element};
+  const bool resident = context.layout.offload == recipe::Offload::kNone;
+  if (context.keeps_copy && resident) bytes[index(MemoryClass::kCheckpoint)] = copy_bytes(context);
   return bytes;
 }
 

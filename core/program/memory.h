@@ -25,11 +25,12 @@ enum class MemoryClass : std::uint8_t {
   kOptimizer,
   kGather,
   kStash,
+  kCheckpoint,  // the copy from which a checkpoint is written behind training
   kTemporary,
   kCommunication,
   kRuntime
 };
-inline constexpr int kNumMemoryClasses = 8;
+inline constexpr int kNumMemoryClasses = 9;
 std::string_view to_string(MemoryClass memory_class);
 
 using BytesByClass = std::array<Bytes, kNumMemoryClasses>;
@@ -41,7 +42,13 @@ struct MemoryContext {
   std::span<const mesh::BufferPlan> buffers;
   std::int64_t sequence = 0;  // tokens of a row
   int shard_rank = 0;         // whose bytes: shards may differ
+  // Of what this rank writes into checkpoints; never of state that is offloaded.
+  bool keeps_copy = false;
 };
+
+// A copy of all that one rank writes into a checkpoint: its masters, their optimizer state, and the
+// step of the latter beside the first element of each parameter; each starts on 8 bytes.
+Bytes copy_bytes(const MemoryContext& context);
 
 // Held from start to end of training: master parameters, their shards in the compute dtype where
 // that is another and no gather makes them, optimizer state (where it is offloaded, the ring that

@@ -43,7 +43,6 @@ std::vector<Reserved> make_reserved() {
   all.insert(all.end(), {
                             {"data.validation[].weight", "weighting of sources", "1"},
                             {"optimizer.no_decay", "a list of parameters without weight decay"},
-                            {"checkpoint.async", "saving beside training", "false"},
                             {"cluster.nodes", "training on several nodes", "1"},
                             {"cluster.slurm", "starting through Slurm"},
                             {"cluster.container", "running in a container"},

@@ -49,8 +49,14 @@ struct Checkpoint {
   std::int64_t every_steps = 0;  // 0: only at the end of a shape and of the run
   double every_minutes = 0;      // 0: never by time
   int keep = 2;
+  bool async = true;  // saves within a shape are written behind training
   bool operator==(const Checkpoint&) const = default;
 };
+
+// Whether training keeps memory for a copy of what it saves: saves at the end of a shape need none.
+constexpr bool keeps_copy(const Checkpoint& checkpoint) {
+  return checkpoint.async && (checkpoint.every_steps > 0 || checkpoint.every_minutes > 0);
+}
 
 struct Validation {
   std::int64_t every_steps = 0;    // 0: only at the end

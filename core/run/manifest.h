@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 
@@ -11,10 +13,12 @@ namespace ptrain::run {
 
 inline constexpr const char* kManifestName = "ptrain.json";
 
-// ptrain.json of a checkpoint: size and checksum of every other file in its folder.
+// ptrain.json of a checkpoint: size and checksums of every other file in its folder. A checksum
+// covers a block, so that several threads and ranks can check one file.
 struct ListedFile {
   std::int64_t bytes = 0;
-  std::string hash;
+  std::int64_t block_bytes = std::int64_t{16} << 20;  // the last block may be shorter
+  std::vector<std::string> hashes;                    // one a block
   bool operator==(const ListedFile&) const = default;
 };
 using Manifest = std::map<std::string, ListedFile>;
@@ -22,6 +26,7 @@ using Manifest = std::map<std::string, ListedFile>;
 // The 64-bit XXH3 as 16 hexadecimal digits, as it stands there.
 std::string hash_text(std::uint64_t hash);
 
+nlohmann::json to_json(const ListedFile& file);
 // Error (kUnusable): it does not list files.
 Result<Manifest> manifest_from_text(std::string_view text);
 

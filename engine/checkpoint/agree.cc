@@ -22,19 +22,6 @@ void gather_words(std::vector<std::int64_t>& words, const std::vector<std::int64
       ->wait();
 }
 
-std::optional<Error> failure_of(const std::function<void()>& work) {
-  try {
-    work();
-    return std::nullopt;
-  } catch (const EngineError& error) {
-    return error.error();
-  } catch (const std::filesystem::filesystem_error& error) {
-    return Error{ExitCode::kUnusable, error.what(), "", {}};
-  } catch (const std::exception& error) {
-    return Error{ExitCode::kBug, error.what(), "", {}};
-  }
-}
-
 // code, message, hint; each ended by a zero byte. Empty: no failure.
 std::string pack(const std::optional<Error>& error) {
   if (!error) return {};
@@ -76,15 +63,32 @@ std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicato
   return all;
 }
 
-void together(comm::Communicator& world, const std::function<void()>& work) {
+std::optional<Error> failure_of(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const EngineError& error) {
+    return error.error();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return Error{ExitCode::kUnusable, error.what(), "", {}};
+  } catch (const std::exception& error) {
+    return Error{ExitCode::kBug, error.what(), "", {}};
+  }
+}
+
+void agree_on(const std::optional<Error>& failure, comm::Communicator& world) {
   std::vector<Error> errors;
-  for (const std::string& text : gather_bytes(pack(failure_of(work)), world))
+  for (const std::string& text : gather_bytes(pack(failure), world))
     if (!text.empty() && std::find(errors.begin(), errors.end(), unpack(text)) == errors.end())
       errors.push_back(unpack(text));
   if (errors.empty()) return;
   Error joined = errors[0];
   for (std::size_t i = 1; i < errors.size(); ++i) joined.message.append("\n" + errors[i].message);
   throw EngineError(std::move(joined));
+}
+
+void together(comm::Communicator& world, const std::function<void()>& work) {
+  agree_on(failure_of(work), world);
 }
 
 }  // namespace ptrain::checkpoint

@@ -126,14 +126,14 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-std::uint64_t hash_of_file(const InFile& file) {
-  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, file.size())));
+std::uint64_t hash_of_part(const InFile& file, std::int64_t offset, std::int64_t bytes) {
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kPiece, bytes)));
   Hasher64 hasher;
-  for (std::int64_t at = 0; at < file.size(); at += kPiece) {
-    const auto bytes =
-        std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, file.size() - at)));
-    file.read(at, bytes);
-    hasher.update(bytes);
+  for (std::int64_t at = 0; at < bytes; at += kPiece) {
+    const auto piece =
+        std::span(buffer).first(static_cast<std::size_t>(std::min(kPiece, bytes - at)));
+    file.read(offset + at, piece);
+    hasher.update(piece);
   }
   return hasher.digest();
 }

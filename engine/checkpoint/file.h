@@ -5,7 +5,8 @@
 #include <span>
 #include <string>
 
-#include "core/base/hash.h"
+#include "core/run/block_hasher.h"
+#include "core/run/manifest.h"
 #include "engine/base/fault.h"
 
 namespace ptrain::checkpoint {
@@ -26,7 +27,10 @@ class OutFile {
   void finish();
 
   std::int64_t size() const { return size_; }
-  std::uint64_t hash() const { return hasher_.digest(); }
+  // What ptrain.json says of it.
+  run::ListedFile listed() const {
+    return {size_, run::ListedFile{}.block_bytes, hasher_.hashes()};
+  }
 
  private:
   void put(std::span<const std::byte> bytes);
@@ -38,7 +42,7 @@ class OutFile {
   int descriptor_;
   std::int64_t size_ = 0;
   std::int64_t on_its_way_ = 0;  // bytes that the disk was told to write
-  Hasher64 hasher_;
+  run::BlockHasher hasher_{run::ListedFile{}.block_bytes};
 };
 
 class InFile {
@@ -60,8 +64,8 @@ class InFile {
 };
 
 std::string read_file(const std::string& path);
-// The hash of a whole file, read in pieces.
-std::uint64_t hash_of_file(const InFile& file);
+// The hash of a part of a file, read in pieces.
+std::uint64_t hash_of_part(const InFile& file, std::int64_t offset, std::int64_t bytes);
 // Makes the names in a folder durable.
 void sync_folder(const std::string& folder);
 

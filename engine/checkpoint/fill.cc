@@ -7,13 +7,12 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/convert.h"
-#include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/stored_item.h"
 
 namespace ptrain::checkpoint {
 
 namespace {
 
-constexpr std::size_t kMaxOpenFiles = 128;
 constexpr std::int64_t kMaxGap = 16 << 10;  // bytes read in vain rather than with a second call
 constexpr std::int64_t kMaxSpan = 8 << 20;  // bytes of one read into a buffer
 
@@ -25,13 +24,13 @@ constexpr std::int64_t kMaxSpan = 8 << 20;  // bytes of one read into a buffer
 struct Source {
   std::string file;
   dcp::StoredTensor stored;
-  std::int64_t data;     // offset in the file
-  std::int64_t element;  // bytes
+  StoredItem::Place place;  // of the elements in the file
+  std::int64_t element;     // bytes
 };
 
 Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted, OpenFiles& files) {
-  const InFile& file = files.get(chunk.location.file);
-  const StoredItem item(file, chunk.location, key);
+  const auto file = files.get(chunk.location.file);
+  const StoredItem item(*file, chunk.location, key);
   auto stored = dcp::read_tensor(item.pickle());
   if (!stored) refuse(key, stored.error().message);
   if (!convertible(stored->dtype, wanted))
@@ -48,7 +47,8 @@ Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
       refuse(key, "its strides are absurd");
   }
   if (last >= place.bytes / element) refuse(key, "a chunk has fewer elements than its shape needs");
-  return {chunk.location.file, std::move(*stored), place.offset, element};
+  item.check(stored->record);
+  return {chunk.location.file, std::move(*stored), place, element};
 }
 
 // Whether the flat span of a box meets the run: the cheap test before a chunk is opened.
@@ -73,13 +73,13 @@ class Filler {
   void read(const Source& source, std::vector<dcp::Copy> copies, Use&& use) {
     std::sort(copies.begin(), copies.end(),
               [](const auto& a, const auto& b) { return a.source < b.source; });
-    const InFile& file = files_.get(source.file);
+    const auto file = files_.get(source.file);
     for (std::size_t i = 0; i < copies.size();) {
       const std::size_t end = end_of_span(source, copies, i);
       const std::int64_t from = copies[i].source;
       const std::int64_t count = copies[end - 1].source + copies[end - 1].count - from;
       buffer_.resize(static_cast<std::size_t>(count * source.element));
-      file.read(source.data + from * source.element, buffer_);
+      file->read(source.place.offset + from * source.element, buffer_);
       for (; i < end; ++i) {
         const auto part = std::span(buffer_).subspan(
             static_cast<std::size_t>((copies[i].source - from) * source.element),
@@ -89,15 +89,36 @@ class Filler {
     }
   }
 
+  // Whether the copies are all of a chunk, as it is.
+  bool is_whole(const Source& source, const std::vector<dcp::Copy>& copies) const {
+    return source.stored.dtype == name_of(item_.dtype) && copies.size() == 1 &&
+           copies[0].count * source.element == source.place.bytes;
+  }
+
+  // Reads all of a chunk, and its checksum while the processor's cache has each piece.
+  void store_checked(const Source& source, const dcp::Copy& copy) {
+    constexpr std::int64_t kPiece = 256 << 10;
+    const auto file = files_.get(source.file);
+    std::uint32_t crc = 0;
+    for (std::int64_t at = 0; at < source.place.bytes; at += kPiece) {
+      const auto bytes = std::min(kPiece, source.place.bytes - at);
+      const std::span piece(to_ + copy.target * bytes_ + at, static_cast<std::size_t>(bytes));
+      file->read(source.place.offset + at, piece);
+      crc = dcp::crc32(piece, crc);
+    }
+    if (crc != source.place.crc)
+      refuse(item_.key, fmt::format("it is damaged: its checksum in {} differs", file->path()));
+  }
+
   void store(const Source& source, const std::vector<dcp::Copy>& copies) {
-    const InFile& file = files_.get(source.file);
+    const auto file = files_.get(source.file);
     std::vector<dcp::Copy> buffered;
     for (const dcp::Copy& copy : copies) {
       const bool direct =
           source.stored.dtype == name_of(item_.dtype) && copy.count * source.element >= kMaxGap;
       if (direct)
-        file.read(source.data + copy.source * source.element,
-                  {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
+        file->read(source.place.offset + copy.source * source.element,
+                   {to_ + copy.target * bytes_, static_cast<std::size_t>(copy.count * bytes_)});
       else
         split(copy, buffered);
     }
@@ -183,14 +204,7 @@ Parts divide(const TensorItem& item, std::vector<Planned> plan, std::size_t num_
 
 }  // namespace
 
-const InFile& OpenFiles::get(const std::string& relative) {
-  const auto found = files_.find(relative);
-  if (found != files_.end()) return found->second;
-  if (files_.size() >= kMaxOpenFiles) files_.clear();
-  return files_.emplace(relative, InFile(path_in(folder_, relative))).first->second;
-}
-
-void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files) {
+bool fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files) {
   std::vector<Source> sources;
   std::vector<Planned> plan;
   const auto pieces = dcp::pieces_of_run(item.shape, {item.begin, item.end}, item.head_rows);
@@ -209,8 +223,18 @@ void fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& file
   }
   const Parts parts = divide(item, std::move(plan), sources.size());
   Filler filler(item, files);
-  for (std::size_t i = 0; i < sources.size(); ++i) filler.store(sources[i], parts.stores[i]);
+  bool all_checked = true;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto& stores = parts.stores[i];
+    const bool checked = sources[i].place.crc != 0 && filler.is_whole(sources[i], stores);
+    if (checked)
+      filler.store_checked(sources[i], stores[0]);
+    else
+      filler.store(sources[i], stores);
+    all_checked = all_checked && checked;
+  }
   for (std::size_t i = 0; i < sources.size(); ++i) filler.compare(sources[i], parts.compares[i]);
+  return all_checked;
 }
 
 }  // namespace ptrain::checkpoint

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <vector>
 
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/file.h"
-#include "engine/checkpoint/rank_file.h"
+#include "engine/checkpoint/open_files.h"
+#include "engine/checkpoint/share_out.h"
 #include "engine/checkpoint/stored_item.h"
 
 namespace ptrain::checkpoint {
@@ -50,6 +53,35 @@ std::string size_problem(const std::string& path, std::int64_t expected, bool ex
   if (found < expected || (exact && found != expected))
     return fmt::format("{} has {} bytes instead of {}", path, found, expected);
   return {};
+}
+
+// Each a piece of work of its own, in the order of the bytes. What they refer to must live on.
+using Checks = std::vector<std::function<void()>>;
+
+Checks block_checks(const std::string& folder, const Manifest& manifest, OpenFiles& files) {
+  Checks checks;
+  for (const auto& [name, listed] : manifest)
+    for (std::size_t i = 0; i < listed.hashes.size(); ++i)
+      checks.push_back([&, i] {
+        const std::int64_t begin = static_cast<std::int64_t>(i) * listed.block_bytes;
+        const std::int64_t bytes = std::min(listed.block_bytes, listed.bytes - begin);
+        if (run::hash_text(hash_of_part(*files.get(name), begin, bytes)) != listed.hashes[i])
+          refuse(fmt::format("{}/{} is damaged: its checksum differs", folder, name),
+                 "use an older checkpoint");
+      });
+  return checks;
+}
+
+// By the checksums that PyTorch makes.
+Checks item_checks(const dcp::Metadata& metadata, OpenFiles& files) {
+  Checks checks;
+  each_item(metadata, [&](const std::string& key, const dcp::Location& location) {
+    checks.push_back([&] {
+      const auto file = files.get(location.file);
+      StoredItem(*file, location, key).check();
+    });
+  });
+  return checks;
 }
 
 }  // namespace
@@ -103,18 +135,13 @@ void check_sizes(const std::string& folder, const Manifest& manifest,
 
 void check_content(const std::string& folder, const Manifest& manifest,
                    const dcp::Metadata& metadata, Share share) {
-  std::size_t number = 0;
-  const auto mine = [&] { return number++ % share.of == share.part; };
-  for (const auto& [name, file] : manifest)
-    if (mine() && run::hash_text(hash_of_file(InFile(path_in(folder, name)))) != file.hash)
-      refuse(fmt::format("{}/{} is damaged: its checksum differs", folder, name),
-             "use an older checkpoint");
-  if (!manifest.empty()) return;
-  each_item(metadata, [&](const std::string& key, const dcp::Location& location) {
-    if (!mine()) return;
-    const InFile file(path_in(folder, location.file));
-    StoredItem(file, location, key).check();
-  });
+  OpenFiles files(folder);
+  const auto checks =
+      manifest.empty() ? item_checks(metadata, files) : block_checks(folder, manifest, files);
+  const auto of = static_cast<std::size_t>(share.of);
+  const auto begin = checks.size() * static_cast<std::size_t>(share.part) / of;
+  const auto end = checks.size() * static_cast<std::size_t>(share.part + 1) / of;
+  share_out(end - begin, share.threads, [&](std::size_t i) { checks[begin + i](); });
 }
 
 Status verify(const std::string& folder) {

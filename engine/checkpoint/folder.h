@@ -22,11 +22,12 @@ std::string path_in(const std::string& folder, const std::string& relative);
 // Checks sizes and that every item lies inside its file; EngineError lists all that is wrong.
 void check_sizes(const std::string& folder, const Manifest& manifest,
                  const dcp::Metadata& metadata);
-// Reads every `of`-th file (or, in a folder without a manifest, every `of`-th item) from number
-// `part` on and checks its checksum.
+// Reads one of `of` shares of all blocks that ptrain.json lists (or, in a folder without it, of all
+// items) and checks their checksums.
 struct Share {
-  std::size_t part = 0;
-  std::size_t of = 1;
+  int part = 0;
+  int of = 1;
+  int threads = 1;
 };
 void check_content(const std::string& folder, const Manifest& manifest,
                    const dcp::Metadata& metadata, Share share);

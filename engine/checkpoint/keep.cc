@@ -56,7 +56,7 @@ void remove_leftovers(const std::string& checkpoints) {
 
 }  // namespace
 
-Newest open_newest(const std::string& checkpoints, comm::Communicator& world) {
+Newest open_newest(const std::string& checkpoints, comm::Communicator& world, Check check) {
   Newest newest;
   // One rank's list for all: a slow file system may show them different ones.
   const bool first = world.rank() == 0;
@@ -65,7 +65,7 @@ Newest open_newest(const std::string& checkpoints, comm::Communicator& world) {
   std::string problems;
   for (const std::string folder : nlohmann::json::parse(list)) {
     try {
-      newest.source.emplace(folder, world);
+      newest.source.emplace(folder, world, check);
       return newest;
     } catch (const EngineError& error) {
       if (error.error().code != ExitCode::kUnusable) throw;

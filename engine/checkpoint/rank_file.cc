@@ -5,6 +5,7 @@
 #include "core/dcp/archive.h"
 #include "core/dcp/item.h"
 #include "core/run/manifest.h"
+#include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/checkpoint/file.h"
 
@@ -25,8 +26,9 @@ constexpr fault::FilePoints kPoints{"save.file.create", "save.file.write", "save
 
 class RankWriter {
  public:
-  RankWriter(const std::string& folder, std::string name, std::int64_t bytes_needed)
-      : file_(folder + "/" + name, bytes_needed, kPoints) {
+  RankWriter(const std::string& folder, std::string name, std::int64_t bytes_needed,
+             const std::stop_token& stop)
+      : file_(folder + "/" + name, bytes_needed, kPoints), stop_(stop) {
     result_.name = std::move(name);
   }
 
@@ -55,8 +57,7 @@ class RankWriter {
 
   RankFile finish() {
     file_.finish();
-    result_.bytes = file_.size();
-    result_.hash = run::hash_text(file_.hash());
+    result_.listed = file_.listed();
     fault::point("save.rank.done");
     return std::move(result_);
   }
@@ -65,6 +66,7 @@ class RankWriter {
   dcp::Location chunk(const std::string& dtype, const dcp::Box& box,
                       std::span<const std::byte> data) {
     fault::point("save.tensor");
+    if (stop_.stop_requested()) throw EngineError(ExitCode::kUnusable, "the save is given up");
     const std::int64_t start = file_.size();
     const bool large = static_cast<std::int64_t>(data.size()) >= kLargeItem;
     const dcp::Wrapping around = dcp::wrap_tensor(
@@ -79,6 +81,7 @@ class RankWriter {
   }
 
   OutFile file_;
+  const std::stop_token& stop_;
   RankFile result_;
 };
 
@@ -92,13 +95,14 @@ Json chunks_json(const dcp::TensorEntry& entry) {
 
 }  // namespace
 
-RankFile write_rank_file(const std::string& folder, const Items& items, int rank) {
+RankFile write_rank_file(const std::string& folder, const Items& items, int rank,
+                         const std::stop_token& stop) {
   const bool writes_values = rank == 0 && !items.values.empty();
   std::int64_t bytes_needed = 0;
   for (const TensorItem& item : items.tensors)
     bytes_needed += (item.end - item.begin) * size_of(item.dtype);
   if (items.tensors.empty() && !writes_values) return {};
-  RankWriter writer(folder, fmt::format("__{}_0.distcp", rank), bytes_needed);
+  RankWriter writer(folder, fmt::format("__{}_0.distcp", rank), bytes_needed, stop);
   if (writes_values)
     for (const ValueItem& item : items.values) writer.value(item);
   for (const TensorItem& item : items.tensors) writer.tensor(item);
@@ -111,14 +115,17 @@ Json to_json(const RankFile& file) {
   Json values = Json::object();
   for (const auto& [key, place] : file.content.values) values[key] = {place.offset, place.length};
   return {{"name", file.name},
-          {"bytes", file.bytes},
-          {"hash", file.hash},
+          {"bytes", file.listed.bytes},
+          {"hashes", file.listed.hashes},
           {"tensors", std::move(tensors)},
           {"values", std::move(values)}};
 }
 
 RankFile rank_file_from_json(const Json& json) {
-  RankFile file{json.at("name"), json.at("bytes"), json.at("hash"), {}};
+  RankFile file;
+  file.name = json.at("name");
+  file.listed.bytes = json.at("bytes");
+  file.listed.hashes = json.at("hashes");
   for (const auto& [key, entry] : json.at("tensors").items()) {
     dcp::TensorEntry& tensor = file.content.tensors[key];
     tensor.dtype = entry.at("dtype");

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "core/dcp/item.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -8,6 +11,8 @@
 #include "engine/checkpoint/convert.h"
 #include "engine/checkpoint/fill.h"
 #include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/share_out.h"
+#include "engine/checkpoint/stored_item.h"
 
 namespace ptrain::checkpoint {
 
@@ -54,7 +59,9 @@ void check_wanted(const std::string& folder, const Items& items, const dcp::Meta
 }
 
 ValueItem read_value(const std::string& key, const dcp::Location& location, OpenFiles& files) {
-  const StoredItem item(files.get(location.file), location, key);
+  const auto file = files.get(location.file);
+  const StoredItem item(*file, location, key);
+  item.check();
   auto value = dcp::read_value(item.pickle());
   if (!value)
     throw EngineError(ExitCode::kUnusable,
@@ -64,36 +71,59 @@ ValueItem read_value(const std::string& key, const dcp::Location& location, Open
 
 }  // namespace
 
-Source::Source(std::string folder, comm::Communicator& world)
-    : folder_(std::move(folder)), world_(&world) {
+Source::Source(std::string folder, comm::Communicator& world, Check check)
+    : folder_(std::move(folder)), world_(&world), check_(check) {
   together(world, [&] {
     fault::point("start.load.manifest");
-    const Manifest manifest = read_manifest(folder_);
+    manifest_ = read_manifest(folder_);
     fault::point("start.load.metadata");
     metadata_ = read_folder_metadata(folder_);
     fault::point("start.load.sizes");
-    check_sizes(folder_, manifest, metadata_);
+    check_sizes(folder_, manifest_, metadata_);
     fault::point("start.load.content");
-    check_content(folder_, manifest, metadata_,
-                  {static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(world.size())});
+    // Without a list of ours there may be no checksums of chunks.
+    if (!manifest_.contains(".metadata")) check_ = Check::kAtOnce;
+    const Share share{world.rank(), world.size(), threads_of_rank(world)};
+    if (check_ == Check::kAtOnce)
+      check_content(folder_, manifest_, metadata_, share);
+    else
+      check_content(folder_, {{".metadata", manifest_.at(".metadata")}}, metadata_, {});
   });
 }
 
 std::vector<ValueItem> Source::load(const Items& items) const {
-  std::vector<ValueItem> values;
   together(*world_, [&] { check_wanted(folder_, items, metadata_); });
+  try {
+    return read(items);
+  } catch (const EngineError& error) {
+    if (check_ == Check::kAtOnce || error.error().code != ExitCode::kUnusable) throw;
+    throw Damaged(error.error());
+  }
+}
+
+std::vector<ValueItem> Source::read(const Items& items) const {
+  std::vector<ValueItem> values;
+  std::atomic<bool> all_checked = true;
+  const int threads = threads_of_rank(*world_);
   together(*world_, [&] {
     OpenFiles files(folder_);
     fault::point("start.load.tensors");
-    for (const TensorItem& item : items.tensors) {
+    share_out(items.tensors.size(), items.brings_any() ? 1 : threads, [&](std::size_t i) {
       fault::point("start.load.tensor");
-      fill(item, metadata_.tensors.at(item.key), files);
-    }
+      if (!fill(items.tensors[i], metadata_.tensors.at(items.tensors[i].key), files))
+        all_checked = false;
+    });
     for (const ValueItem& item : items.values) {
       fault::point("start.load.value");
       values.push_back(read_value(item.key, metadata_.values.at(item.key), files));
     }
   });
+  if (check_ == Check::kWhileLoading) {
+    const auto each = gather_bytes(all_checked ? "" : "parts", *world_);
+    const bool parts = std::find(each.begin(), each.end(), "parts") != each.end();
+    const Share share{world_->rank(), world_->size(), threads};
+    if (parts) together(*world_, [&] { check_content(folder_, manifest_, metadata_, share); });
+  }
   fault::point("start.load.ready");
   return values;
 }

@@ -18,13 +18,15 @@ class StoredItem {
   StoredItem(const InFile& file, const dcp::Location& location, std::string key);
 
   std::vector<std::byte> pickle() const { return whole("data.pkl"); }
-  // Compares each record with its checksum; a zero says that the writer made none.
-  void check() const;
+  // Compares each record (but that of the name `except`) with its checksum; a zero says that the
+  // writer made none.
+  void check(const std::string& except = "") const;
 
-  // Where in the file a record's data starts, and its bytes.
+  // Where in the file a record's data starts, its bytes and its CRC-32.
   struct Place {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
+    std::uint32_t crc = 0;
   };
   Place place(const std::string& record) const;
 

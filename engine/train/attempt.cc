@@ -109,11 +109,12 @@ void begin(Attempt& attempt, const Start& from) {
   restore(attempt, from);
 }
 
-bool open(Attempt& attempt) {
+namespace {
+
+bool open(Attempt& attempt, checkpoint::Check check) {
   const TrainInput& input = attempt.input;
-  input.control.set_phase("starting");
   fault::point("start.checkpoint.find");
-  const Start from = find_start(input.plan, attempt.directory, input.world);
+  const Start from = find_start(input.plan, attempt.directory, input.world, check);
   fault::point("start.checkpoint.found");
   attempt.progress = from.progress;
   attempt.first_step = from.progress.step;
@@ -125,6 +126,21 @@ bool open(Attempt& attempt) {
   say_started(attempt, from);
   fault::point("start.reported");
   return true;
+}
+
+}  // namespace
+
+bool open(Attempt& attempt) {
+  attempt.input.control.set_phase("starting");
+  try {
+    if (open(attempt, checkpoint::Check::kWhileLoading)) return true;
+  } catch (const checkpoint::Damaged&) {
+    if (attempt.shape) attempt.shape->close();
+    attempt.shape.reset();
+  }
+  // Once more, and now the newest whose every byte is right: also before another shape is asked
+  // for, which may have been tried, and found damaged.
+  return open(attempt, checkpoint::Check::kAtOnce);
 }
 
 }  // namespace ptrain::train

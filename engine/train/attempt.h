@@ -20,7 +20,7 @@ namespace ptrain::train {
 struct Attempt {
   explicit Attempt(const TrainInput& train_input);
 
-  // The input of save_state and load_state.
+  // The input of state_items and load_state.
   RankState rank_state();
   double learning_rate_of(std::int64_t step) const;
   execute::StepSettings settings_of(std::int64_t step) const;

@@ -118,10 +118,9 @@ Progress progress_from(const std::vector<ValueItem>& values) {
 
 }  // namespace
 
-void save_state(const RankState& state, const Progress& progress, double learning_rate,
-                const std::string& folder) {
+Items state_items(const RankState& state, const Progress& progress, double learning_rate,
+                  float& optimizer_step) {
   fault::point("save.items");
-  auto optimizer_step = static_cast<float>(progress.step);
   // Replicas hold the same shards: the first one writes.
   const bool writes = mesh::coordinates_of(state.layout, state.world.rank()).dp == 0;
   Items items;
@@ -132,13 +131,13 @@ void save_state(const RankState& state, const Progress& progress, double learnin
   }
   fault::point("save.values");
   add_values(state, progress, learning_rate, items);
-  checkpoint::save(folder, items, state.world);
+  return items;
 }
 
-Start find_start(const run::Plan& plan, const run::Directory& directory,
-                 comm::Communicator& world) {
+Start find_start(const run::Plan& plan, const run::Directory& directory, comm::Communicator& world,
+                 checkpoint::Check check) {
   Start start;
-  auto newest = checkpoint::open_newest(directory.checkpoints(), world);
+  auto newest = checkpoint::open_newest(directory.checkpoints(), world, check);
   start.source = std::move(newest.source);
   start.damaged = std::move(newest.damaged);
   if (start.source) {

@@ -27,9 +27,10 @@ struct RankState {
   execute::Offload* offload = nullptr;  // null: optimizer state is resident
 };
 
-// Writes checkpoints/step-N after `progress.step` steps. Collective over the world.
-void save_state(const RankState& state, const Progress& progress, double learning_rate,
-                const std::string& folder);
+// What a checkpoint after `progress.step` steps holds of this rank. `optimizer_step` is the place
+// of the step that the optimizer's state is of.
+checkpoint::Items state_items(const RankState& state, const Progress& progress,
+                              double learning_rate, float& optimizer_step);
 
 // What an attempt starts from.
 struct Start {
@@ -41,7 +42,8 @@ struct Start {
 
 // The newest good checkpoint of the run, else the one that its plan goes on from. Collective over
 // the world.
-Start find_start(const run::Plan& plan, const run::Directory& directory, comm::Communicator& world);
+Start find_start(const run::Plan& plan, const run::Directory& directory, comm::Communicator& world,
+                 checkpoint::Check check = checkpoint::Check::kAtOnce);
 
 // Fills parameters and moments from any DCP checkpoint of the model; moments stay zero where the
 // plan's origin has none. Collective over the world.

@@ -27,6 +27,7 @@ double seconds_since(Clock::time_point start) {
 struct Decision {
   bool stop = false;
   bool checkpoint = false;
+  bool all_wrote = false;  // no rank works on a checkpoint any more
 };
 
 // Trains the shape of an open attempt to its end, or to a stop request.
@@ -40,18 +41,32 @@ class Trainer {
         saver_(attempt) {}
 
   Outcome run() {
+    try {
+      return run_to_end();
+    } catch (const EngineError& error) {
+      // All ranks stop here: what they were saving is worth the more.
+      if (error.error().code == ExitCode::kNonFinite) saver_.finish();
+      throw;
+    }
+  }
+
+ private:
+  Outcome run_to_end() {
     while (progress_.step < attempt_.span.last_step) {
       step();
       const Decision decision = decide();
+      if (decision.all_wrote) saver_.go_on();
       const bool shape_ends = progress_.step == attempt_.span.last_step;
       if (shape_ends || is_due(recipe_.validation.every_steps)) run_validation();
-      if (decision.checkpoint || decision.stop || shape_ends) saver_.save();
+      if (decision.stop || shape_ends)
+        saver_.save();
+      else if (decision.checkpoint)
+        saver_.save_behind();
       if (decision.stop && !shape_ends) return end(stopped());
     }
     return end(finished());
   }
 
- private:
   void step() {
     input_.control.set_phase("step");
     const auto begin = Clock::now();
@@ -90,13 +105,15 @@ class Trainer {
   Decision decide() {
     fault::point("train.decide");
     const bool by_time = input_.world.rank() == 0 && saver_.is_due_by_time();
-    std::array<std::int32_t, 2> wishes{input_.control.stop_requested() ? 1 : 0, by_time ? 1 : 0};
+    std::array<std::int32_t, 3> wishes{input_.control.stop_requested() ? 1 : 0, by_time ? 1 : 0,
+                                       saver_.is_working() ? 1 : 0};
     input_.world
-        .all_reduce(reinterpret_cast<std::byte*>(wishes.data()), DType::kInt32, 2,
+        .all_reduce(reinterpret_cast<std::byte*>(wishes.data()), DType::kInt32, std::ssize(wishes),
                     comm::ReduceOp::kMax)
         ->wait();
     fault::point("train.decided");
-    return {wishes[0] != 0, wishes[1] != 0 || is_due(recipe_.checkpoint.every_steps)};
+    return {wishes[0] != 0, wishes[1] != 0 || is_due(recipe_.checkpoint.every_steps),
+            wishes[2] == 0};
   }
 
   // At the end of the run beside what simpler models would reach on the text, and with a sample.

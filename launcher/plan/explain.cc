@@ -135,6 +135,7 @@ Error nothing_fits(const SearchInput& input, const Ranking& ranking) {
     message +=
         fmt::format("\n  short by {:.0f} MiB a rank", std::ceil(memory->excess / 1024 / 1024));
     hint = memory_hint(memory->layout, input.placement.num_ranks, input.fixed);
+    if (input.keeps_copy) hint += "; checkpoint.async=false saves the memory of a copy";
   } else if (rows != nullptr) {
     hint = rows_hint(input);
   }

@@ -223,7 +223,8 @@ Result<Planning> plan_recipe(const PlanInput& input) {
         input.cluster,
         placement,
         packed_attention_load(shape.sequence, input.lengths, recipe.data.packing,
-                              input.cluster.figures.attention.block_rows)};
+                              input.cluster.figures.attention.block_rows),
+        recipe::keeps_copy(recipe.checkpoint)};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
     note_disk(architecture, plan, out.notes);

@@ -138,8 +138,9 @@ Result<Measured> time_of_all(const SearchInput& input, const Layout& layout, con
 
 program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout,
                                const Buffers& buffers, const program::Program& shorter) {
-  const program::MemoryContext context{input.architecture, layout, buffers, input.shape.sequence,
-                                       mesh::fullest_rank(buffers)};
+  const program::MemoryContext context{
+      input.architecture,          layout,          buffers, input.shape.sequence,
+      mesh::fullest_rank(buffers), input.keeps_copy};
   program::BytesByClass bytes = program::peak_bytes(shorter, context);
   add_estimates(bytes, context);
   return bytes;
@@ -147,8 +148,9 @@ program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout,
 
 // What a rank holds from start to end: a bound that needs no program.
 std::int64_t least_bytes(const SearchInput& input, const Layout& layout, const Buffers& buffers) {
-  return total_bytes(program::persistent_bytes(
-      {input.architecture, layout, buffers, input.shape.sequence, mesh::fullest_rank(buffers)}));
+  return total_bytes(
+      program::persistent_bytes({input.architecture, layout, buffers, input.shape.sequence,
+                                 mesh::fullest_rank(buffers), input.keeps_copy}));
 }
 
 run::Prediction predict(const SearchInput& input, const Measured& time) {

@@ -32,6 +32,7 @@ struct SearchInput {
   const cluster::Cluster& cluster;
   const Placement& placement;
   AttentionLoad attention;
+  bool keeps_copy = false;  // recipe::keeps_copy
 };
 
 // Each layout of the space is ranked or rejected, exactly once. What cannot fit by its parameters

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/hash.h"
 #include "core/dcp/metadata.h"
+#include "core/run/block_hasher.h"
 #include "core/run/manifest.h"
 #include "launcher/base/file.h"
 #include "launcher/resume/stored_checkpoint.h"
@@ -29,16 +29,16 @@ tl::unexpected<Error> damaged(const std::string& path, const std::string& why) {
   return fail(ExitCode::kUnusable, fmt::format("{} {}", path, why), "use an older checkpoint");
 }
 
-Result<std::string> hash_of(const std::string& path) {
+Result<std::vector<std::string>> hashes_of(const std::string& path, std::int64_t block_bytes) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> piece(kPiece);
-  Hasher64 hasher;
+  run::BlockHasher hasher(block_bytes);
   while (file) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     hasher.update(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
   }
   if (!file.eof()) return damaged(path, "cannot be read");
-  return run::hash_text(hasher.digest());
+  return hasher.hashes();
 }
 
 Status check_file(const std::string& path, const run::ListedFile& listed, Look look) {
@@ -48,8 +48,8 @@ Status check_file(const std::string& path, const run::ListedFile& listed, Look l
   if (std::cmp_not_equal(size, listed.bytes))
     return damaged(path, fmt::format("has {} bytes instead of {}", size, listed.bytes));
   if (look == Look::kSizes) return {};
-  PTRAIN_TRY(const std::string hash, hash_of(path));
-  if (hash != listed.hash) return damaged(path, "is damaged: its checksum differs");
+  PTRAIN_TRY(const auto hashes, hashes_of(path, listed.block_bytes));
+  if (hashes != listed.hashes) return damaged(path, "is damaged: its checksum differs");
   return {};
 }
 

@@ -16,8 +16,8 @@ constexpr std::size_t kMostSteps = 512;
 
 // Those that are predicted to the byte.
 constexpr MemoryClass kExactClasses[] = {MemoryClass::kParameters, MemoryClass::kGradients,
-                                         MemoryClass::kOptimizer, MemoryClass::kGather,
-                                         MemoryClass::kStash};
+                                         MemoryClass::kOptimizer,  MemoryClass::kGather,
+                                         MemoryClass::kStash,      MemoryClass::kCheckpoint};
 
 void push_limited(std::vector<double>& values, double value) {
   values.push_back(value);

@@ -72,10 +72,34 @@ class Runs(unittest.TestCase):
                          [1, 2, 3])
         self.assertEqual(ranks_of(run / "plan.json"), 3)
 
+    def test_as_fast_after_as_before(self):
+        place = self.place
+        place.recipe(short=1000, long=5)
+        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        place.wait_for_step(process, "run", 300)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 20, place.output.read_text())
+        place.ptrain("resume", "run")
+        times = {1: [], 2: []}
+        for line in place.metrics("run").values():
+            if line["shape"] == "short":
+                times[line["attempt"]].append(line["step_s"])
+        # What else the machine does makes steps slower, not faster.
+        quick = {attempt: sorted(found)[len(found) // 4] for attempt, found in times.items()}
+        self.assertLess(quick[2], 1.5 * quick[1])
+
+    def test_saves_that_come_fast_wait_for_each_other(self):
+        self.place.run("run", "checkpoint.every_steps=1")
+        published = [event["step"] for event in self.place.events("run", "checkpoint_published")]
+        self.assertEqual(published, list(range(1, 61)))
+        said = [event["message"] for event in self.place.events("run", "warning")
+                if "is still being written" in event["message"]]
+        self.assertLessEqual(len(said), 2, said)  # at most once in each shape
+
     def test_what_may_change(self):
         place = self.place
         place.recipe(short=400, long=400)
-        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        process = place.spawn("run", "recipe.yaml", "--directory", "run", "checkpoint.async=false")
         place.wait_for_step(process, "run", 12)
         place.kill_all(process)
         plan = (place.root / "run/plan.json").read_bytes()
@@ -98,7 +122,7 @@ class Runs(unittest.TestCase):
         place = self.place
         place.recipe(long=60)  # far from its end when it is killed; nine checkpoints reach back to 20
         place.run("whole")
-        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        process = place.spawn("run", "recipe.yaml", "--directory", "run", "checkpoint.async=false")
         place.wait_for_step(process, "run", 52)
         place.kill_all(process)
         damage(place.checkpoint("run", 40) / ".metadata")
@@ -116,7 +140,7 @@ class Runs(unittest.TestCase):
 
     def test_no_good_checkpoint_is_an_error(self):
         place = self.place
-        process = place.spawn("run", "recipe.yaml", "--directory", "run")
+        process = place.spawn("run", "recipe.yaml", "--directory", "run", "checkpoint.async=false")
         place.wait_for_step(process, "run", 22)
         place.kill_all(process)
         (place.checkpoint("run", 10) / "__0_0.distcp").write_bytes(b"")

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -10,14 +11,17 @@
 namespace ptrain::dcp {
 namespace {
 
-std::string fixture(const std::string& name) {
-  std::ifstream file(
-      std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/dcp/" + name + "/.metadata",
-      std::ios::binary);
+const std::string kFixtures =
+    std::string(std::getenv("PTRAIN_SOURCE_DIR")) + "/tests/fixtures/dcp/";
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
+
+std::string fixture(const std::string& name) { return content(kFixtures + name + "/.metadata"); }
 
 Result<Metadata> read(const std::string& text) {
   return read_metadata(std::as_bytes(std::span(text)));
@@ -33,6 +37,21 @@ TEST(Metadata, OfFourRanks) {  // written by PyTorch 2.11: see make.py
   EXPECT_EQ(rows.chunks[3].location.file, "__3_0.distcp");
   EXPECT_EQ(metadata.tensors.at("model.few").chunks.size(), 3u);  // the fourth is empty
   EXPECT_TRUE(metadata.values.contains("train.step"));
+}
+
+// Other pickle protocols, classes where older versions had them, paths of other versions of Python,
+// objects that Megatron adds: see make_versions.py.
+TEST(Metadata, OfOtherVersionsIsTheSame) {
+  const Metadata expected = read(fixture("plain_1")).value();
+  int num_versions = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFixtures + "versions")) {
+    const auto found = read(content(entry.path()));
+    ASSERT_TRUE(found) << entry.path() << " " << found.error().message;
+    EXPECT_EQ(found->tensors, expected.tensors) << entry.path();
+    EXPECT_EQ(found->values, expected.values) << entry.path();
+    ++num_versions;
+  }
+  EXPECT_EQ(num_versions, 10);
 }
 
 TEST(Metadata, WithoutHintsChunksAreFoundByTheirOffsets) {

@@ -31,6 +31,22 @@ TEST(Memory, OneRankByHand) {
   EXPECT_EQ(bytes(peak, MemoryClass::kTemporary), 0);
 }
 
+// All that the test above counts as parameters and optimizer state, and the step of each of the 11
+// parameters on 8 bytes. A vector of 8 needs no padding; nothing is copied that is offloaded.
+TEST(Memory, ACopyForCheckpointsByHand) {
+  const auto architecture =
+      *model::make_architecture(support::small_llama(1).config, DType::kFloat32);
+  mesh::Layout layout;
+  const auto buffers = mesh::plan_buffers(architecture, 1);
+  MemoryContext context{architecture, layout, buffers, 10};
+  EXPECT_EQ(bytes(persistent_bytes(context), MemoryClass::kCheckpoint), 0);
+  context.keeps_copy = true;
+  EXPECT_EQ(bytes(persistent_bytes(context), MemoryClass::kCheckpoint),
+            (512 + 496 + 520) * 12 + 8 * std::ssize(architecture.parameters));
+  layout.offload = recipe::Offload::kOptimizer;
+  EXPECT_EQ(bytes(persistent_bytes(context), MemoryClass::kCheckpoint), 0);
+}
+
 // Five blocks keep 8 a token each; the peak is the last one run again (96) beside the 4 before it.
 TEST(Memory, RecomputationByHand) {
   const BytesByClass peak = peak_of(5, {.recompute = recipe::Recompute::kFull});

@@ -95,6 +95,25 @@ TEST_F(Checkpoint, ComesBackExactly) {
   EXPECT_EQ(values[2].value, 5000000000);
 }
 
+TEST_F(Checkpoint, EveryDTypeComesBack) {
+  const auto types = {DType::kFloat32, DType::kFloat64, DType::kBFloat16,
+                      DType::kInt32,   DType::kInt64,   DType::kUInt8};
+  std::vector<std::vector<std::byte>> stored, loaded;
+  Items to_save, to_load;
+  for (const DType dtype : types) {
+    const auto bytes = static_cast<std::size_t>(15 * size_of(dtype));
+    auto& data = stored.emplace_back(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 37 % 128);
+    loaded.emplace_back(bytes);
+    const std::string key = "model." + std::string(name_of(dtype));
+    to_save.tensors.push_back({key, dtype, {3, 5}, 0, 15, data.data()});
+    to_load.tensors.push_back({key, dtype, {3, 5}, 0, 15, loaded.back().data()});
+  }
+  save(folder_of(1), to_save, *world);
+  load(folder_of(1), to_load, *world);
+  EXPECT_EQ(loaded, stored);
+}
+
 TEST_F(Checkpoint, EveryProblemIsListed) {
   save_step(1);
   std::vector<float> data(6);
@@ -129,6 +148,32 @@ TEST_F(Checkpoint, DamageIsFoundAndNamed) {
   fs::remove(folder_of(1) + "/__0_0.distcp");
   EXPECT_NE(refusal(folder_of(1), wanted).find("__0_0.distcp is missing"), std::string::npos);
   EXPECT_NE(refusal(root, wanted).find("it has no .metadata"), std::string::npos);
+}
+
+// Every byte that is loaded is checked while it is: of a whole chunk, of a part of one, of values.
+TEST_F(Checkpoint, DamageIsFoundWhileLoading) {
+  std::vector<float> data(6), part(2);
+  const Items whole{{all_of("model.w", data, {2, 3})}, {{"train.step", {}}}};
+  const Items some{{{"model.w", DType::kFloat32, {2, 3}, 2, 4, part.data()}}, {}};
+  save_step(1);
+  const std::string path = folder_of(1) + "/__0_0.distcp";
+  std::int64_t unnoticed = 0;
+  const auto size = static_cast<std::int64_t>(fs::file_size(path));
+  for (std::int64_t offset = 0; offset < size; ++offset) {
+    flip(path, offset);
+    EXPECT_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(some), Damaged);
+    try {
+      Source(folder_of(1), *world, Check::kWhileLoading).load(whole);
+      EXPECT_EQ(data, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+      ++unnoticed;  // what nobody reads, such as padding
+    } catch (const Damaged&) {
+    }
+    flip(path, offset);
+  }
+  EXPECT_LT(unnoticed, size / 2);
+  EXPECT_NO_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(some));
+  flip(folder_of(1) + "/.metadata", 100);
+  EXPECT_THROW(Source(folder_of(1), *world, Check::kWhileLoading), EngineError);
 }
 
 TEST_F(Checkpoint, ALinkOutOfTheFolderIsRefused) {

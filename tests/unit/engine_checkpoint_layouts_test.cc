@@ -104,6 +104,16 @@ TEST(Layouts, ValuesAndIntegersOfPyTorch) {
   });
 }
 
+// As PyTorch before 2.4 wrote a dict without tensors: one entry for all of it.
+TEST(Layouts, AValueMayHoldManyOfPyTorch) {
+  tests::run_ranks(1, [](comm::Communicator& world) {
+    const auto values = load(fixture("nested_1"), {{}, {{"train", {}}}}, world);
+    const nlohmann::json expected = {{"step", 7}, {"names", {"a", "b"}}, {"rate", {{"now", 0.5}}}};
+    EXPECT_EQ(values.at(0).value, expected);
+    expect_counting(fixture("nested_1"), "model.", 1);
+  });
+}
+
 class Foreign : public ::testing::Test {
  protected:
   Foreign() {

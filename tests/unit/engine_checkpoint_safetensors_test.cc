@@ -109,6 +109,25 @@ TEST(Safetensors, FollowsLinksAsInTheCacheOfHuggingFace) {
   expect_loads<float>(copy.file("snapshot"), true, 1);
 }
 
+// The first byte of the data stands wherever the header ends: with another space in it, elsewhere.
+TEST(Safetensors, TensorsNeedNotBeAligned) {
+  for (const std::size_t shift : {1, 2, 3, 5}) {
+    const Copy copy("llama_mixed");
+    std::ostringstream text;
+    text << std::ifstream(copy.file("model.safetensors"), std::ios::binary).rdbuf();
+    std::string bytes = text.str();
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    bytes.insert(sizeof header + header, shift, ' ');
+    header += shift;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::ofstream(copy.file("model.safetensors"), std::ios::binary) << bytes;
+    ASSERT_NE((sizeof header + header) % 8, 0u);
+    expect_loads<float>(copy.path(), true, 2);
+    expect_loads<double>(copy.path(), true, 1);
+  }
+}
+
 TEST(Safetensors, RefusesATiedHeadOfItsOwn) {
   const Copy copy("llama_mixed");
   std::fstream file(copy.file("model.safetensors"),

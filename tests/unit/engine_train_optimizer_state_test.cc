@@ -9,6 +9,8 @@
 #include <mutex>
 
 #include "core/model/optimizer.h"
+#include "core/program/memory.h"
+#include "engine/checkpoint/copy.h"
 #include "engine/train/run_state.h"
 #include "tests/support/ranks.h"
 #include "tests/support/sharded_groups.h"
@@ -112,7 +114,8 @@ TEST_P(OptimizerState, ComesBackOnAnyNumberOfRanks) {
   progress.step = 3;
   const Whole saved = with_ranks(GetParam(), 3, [&](const RankState& state) {
     fill(state);
-    save_state(state, progress, 0.1, step);
+    float optimizer_step = 3;
+    checkpoint::save(step, state_items(state, progress, 0.1, optimizer_step), state.world);
   });
   for (const int ranks : {1, 2, 3, 5}) {
     const Whole loaded = with_ranks(GetParam(), ranks, [&](const RankState& state) {
@@ -123,6 +126,21 @@ TEST_P(OptimizerState, ComesBackOnAnyNumberOfRanks) {
     ASSERT_EQ(loaded.size(), saved.size());
     for (const auto& [key, bytes] : saved) EXPECT_EQ(loaded.at(key), bytes) << key << " " << ranks;
   }
+}
+
+// Predicted and measured bytes of the copy from which checkpoints are written behind training.
+TEST_P(OptimizerState, ACopyTakesWhatIsPredicted) {
+  for (const int ranks : {1, 2, 3, 5})
+    with_ranks(GetParam(), ranks, [&](const RankState& state) {
+      float optimizer_step = 3;
+      const auto buffers = mesh::plan_buffers(state.architecture, ranks);
+      const program::MemoryContext context{state.architecture, state.layout, buffers, 16,
+                                           state.world.rank(), true};
+      const Bytes predicted = program::persistent_bytes(
+          context)[static_cast<std::size_t>(program::MemoryClass::kCheckpoint)];
+      EXPECT_EQ(predicted.value,
+                checkpoint::copy_bytes(state_items(state, {}, 0.1, optimizer_step)));
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerState,

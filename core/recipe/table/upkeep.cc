@@ -25,6 +25,12 @@ void add_upkeep(std::vector<Field>& all) {
               .range = {1, 1e6},
               .description = "Newest checkpoints that stay."},
              in_checkpoint, &Checkpoint::keep),
+         row({.path = "checkpoint.async",
+              .description = "Whether a checkpoint within a shape is copied at the end of its step "
+                             "and written while training goes on. The copy of parameters and "
+                             "optimizer state takes memory, which plans count; offloaded state is "
+                             "never copied."},
+             in_checkpoint, &Checkpoint::async),
          row({.path = "validation.every_steps",
               .unit = "steps",
               .range = {0, kMostSteps},
