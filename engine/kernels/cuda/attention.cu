@@ -19,8 +19,9 @@ struct Forward {
   static std::int64_t shared_bytes(int dim) {
     using Room = Carver<T>;
     const int rows = kRows<T>;
-    return sizeof(T) * (3 * Room::elements(rows, dim) + Room::elements(rows, rows) +
-                        3 * Room::elements(1, rows));
+    return static_cast<std::int64_t>(sizeof(T)) *
+           (3 * Room::elements(rows, dim) + Room::elements(rows, rows) +
+            3 * Room::elements(1, rows));
   }
 
   // Of the block's queries.

@@ -17,8 +17,9 @@ template <class T>
 std::int64_t shared_bytes_of(int dim) {
   using Room = Carver<T>;
   const int rows = kRows<T>;
-  return sizeof(T) * (6 * Room::elements(rows, dim) + 2 * Room::elements(rows, rows) +
-                      2 * Room::elements(1, rows));
+  return static_cast<std::int64_t>(sizeof(T)) *
+         (6 * Room::elements(rows, dim) + 2 * Room::elements(rows, rows) +
+          2 * Room::elements(1, rows));
 }
 
 // A tile of queries, a tile of keys, and what comes of the pair.
