@@ -53,6 +53,12 @@ TEST(Gpus, GiveTheirOwnMemoryToARank) {
   EXPECT_EQ(plan_recipe(input).error().code, ExitCode::kNothingFits);
 }
 
+TEST(Gpus, DoNotOffload) {
+  PlanInput asked = input_with(1);
+  asked.recipe.parallel.offload = recipe::Offload::kOptimizer;
+  EXPECT_EQ(plan_recipe(asked).error().code, ExitCode::kUsage);
+}
+
 TEST(Gpus, AreNotSharedAndNotMixedWithProcessors) {
   PlanInput crowded = input_with(2);
   crowded.recipe.cluster.ranks_per_node = 3;
