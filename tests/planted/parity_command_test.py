@@ -75,7 +75,8 @@ class Parity(unittest.TestCase):
             self.assertEqual(found and (found["stage"], found["name"]), wanted, kind)
 
     def test_layouts_without_a_bug_are_equal(self):
-        for overrides in ([], ["parallel.dp=1", "parallel.shard=2", "parallel.zero=1"],
+        for overrides in (["parallel.recompute=selective", "parallel.offload=optimizer"],
+                          ["parallel.dp=1", "parallel.shard=2", "parallel.zero=2"],
                           ["parallel.dp=1", "parallel.shard=2", "parallel.zero=3",
                            "parallel.recompute=full"]):
             for window in (True, False):
