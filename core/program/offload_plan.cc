@@ -1,6 +1,7 @@
 #include "core/program/offload_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "core/base/divide.h"
@@ -8,15 +9,42 @@
 
 namespace ptrain::program {
 
-std::vector<int> ring_buffers(const model::Architecture& architecture) {
-  std::vector<int> buffers(static_cast<std::size_t>(architecture.num_groups()), -1);
+namespace {
+
+// Of all ranks together, by group.
+std::vector<std::int64_t> state_bytes(const model::Architecture& architecture) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(architecture.num_groups()));
   for (const model::ParameterSpec& parameter : architecture.parameters)
-    if (!model::state_of(parameter, architecture.dtype).empty())
-      buffers[static_cast<std::size_t>(parameter.group)] = 0;
-  int next = 0;
-  for (int& buffer : buffers)
-    if (buffer == 0) buffer = next++ % kRingBuffers;
+    for (const model::StateTensor& tensor : model::state_of(parameter, architecture.dtype))
+      bytes[static_cast<std::size_t>(parameter.group)] +=
+          tensor.num_values(parameter.num_elements()) * size_of(tensor.dtype);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<int> ring_buffers(const model::Architecture& architecture) {
+  const std::vector<std::int64_t> bytes = state_bytes(architecture);
+  std::vector<std::size_t> groups(bytes.size());
+  std::iota(groups.begin(), groups.end(), std::size_t{0});
+  std::erase_if(groups, [&](std::size_t group) { return bytes[group] == 0; });
+  std::ranges::stable_sort(groups, std::greater{}, [&](std::size_t group) { return bytes[group]; });
+  const std::size_t share = divide_up(groups.size(), std::size_t{kRingBuffers});
+  std::vector<int> buffers(bytes.size(), -1);
+  for (std::size_t i = 0; i < groups.size(); ++i) buffers[groups[i]] = static_cast<int>(i / share);
   return buffers;
+}
+
+std::vector<int> ring_order(const std::vector<int>& buffers) {
+  std::vector<std::vector<int>> through(kRingBuffers);
+  for (std::size_t group = 0; group < buffers.size(); ++group)
+    if (buffers[group] >= 0)
+      through[static_cast<std::size_t>(buffers[group])].push_back(static_cast<int>(group));
+  std::vector<int> order;
+  for (std::size_t i = 0; i < through.front().size(); ++i)
+    for (const std::vector<int>& groups : through)
+      if (i < groups.size()) order.push_back(groups[i]);
+  return order;
 }
 
 OffloadPlan plan_offload(const model::Architecture& architecture,

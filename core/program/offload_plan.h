@@ -16,9 +16,12 @@ inline constexpr int kRingBuffers = 2;
 // Pieces of the store and buffers are whole pages, which a disk reads and writes without a copy.
 inline constexpr std::int64_t kPageBytes = 4096;
 
-// By group: the buffer of the ring that its state passes through, -1 where it keeps none. The same
-// on every rank.
+// By group: the buffer of the ring that its state passes through, -1 where it keeps none. The
+// larger half of the groups shares the first one, so that only one buffer has the size of an
+// embedding. The same on every rank.
 std::vector<int> ring_buffers(const model::Architecture& architecture);
+// The groups that keep state, in an order in which each buffer is used in turn.
+std::vector<int> ring_order(const std::vector<int>& buffers);
 
 // Where the state of one rank's shards lies.
 struct OffloadPlan {

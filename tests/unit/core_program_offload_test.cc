@@ -41,16 +41,17 @@ std::string passed(const model::Architecture& architecture, const Layout& layout
   return text;
 }
 
-// Two groups are fetched before all else; each further one once the buffer before it is free.
+// Two groups are fetched before all else; each further one once the buffer before it is free. The
+// larger two of 512, 496, 496 and 520 elements take turns in the first buffer.
 TEST(Offload, FetchesAheadAsFarAsTheRingReaches) {
   EXPECT_EQ(passed(small_llama(2), kOffloaded),
             "0 copy_in FETCH g0 buffer=0\n1 copy_in FETCH g1 buffer=1\n2 reduce GRAD_NORM\n"
             "3 compute OPTIMIZER g0 < 0 2\n4 copy_out OFFLOAD g0 buffer=0 < 3\n"
-            "5 copy_in FETCH g2 buffer=0 < 4\n"
+            "5 copy_in FETCH g3 buffer=0 < 4\n"
             "6 compute OPTIMIZER g1 < 1 2\n7 copy_out OFFLOAD g1 buffer=1 < 6\n"
-            "8 copy_in FETCH g3 buffer=1 < 7\n"
-            "9 compute OPTIMIZER g2 < 2 5\n10 copy_out OFFLOAD g2 buffer=0 < 9\n"
-            "11 compute OPTIMIZER g3 < 2 8\n12 copy_out OFFLOAD g3 buffer=1 < 11\n");
+            "8 copy_in FETCH g2 buffer=1 < 7\n"
+            "9 compute OPTIMIZER g3 < 2 5\n10 copy_out OFFLOAD g3 buffer=0 < 9\n"
+            "11 compute OPTIMIZER g2 < 2 8\n12 copy_out OFFLOAD g2 buffer=1 < 11\n");
 }
 
 TEST(Offload, LeavesAloneWhatIsResidentOrKeepsNoState) {
@@ -61,6 +62,7 @@ TEST(Offload, LeavesAloneWhatIsResidentOrKeepsNoState) {
   const auto plain = with_optimizer(2, recipe::OptimizerKind::kSgd, 0);
   EXPECT_EQ(passed(plain, kOffloaded), untouched);
   EXPECT_EQ(ring_buffers(plain), (std::vector<int>{-1, -1, -1, -1}));
+  EXPECT_TRUE(ring_order(ring_buffers(plain)).empty());
 }
 
 // What is said after a change of the legal program of three groups: ids 0 and 1 are FETCHes, 8 is
@@ -132,19 +134,20 @@ TEST(Offload, EvaluationFetchesNothing) {
 }
 
 // AdamW keeps 8 bytes an element. 2000 embeddings of 8: 128000 bytes, 32 pages (31.25); a block of
-// 496: 1 page; head and norm 16008: 32 pages. In turn: embedding and second block, first and head.
+// 496: 1 page; head and norm 16008: 32 pages. The blocks take turns in the second buffer; each has
+// a page more, to begin on one.
 TEST(Offload, RingAndStoreByHand) {
   const auto architecture = small_llama(2, false, 2000);
   const auto plans = mesh::plan_buffers(architecture, 1);
   const OffloadPlan plan = plan_offload(architecture, plans, 0);
-  EXPECT_EQ(plan.buffers, (std::vector<std::int64_t>{33 * 4096, 33 * 4096}));
+  EXPECT_EQ(plan.buffers, (std::vector<std::int64_t>{33 * 4096, 2 * 4096}));
   EXPECT_EQ(plan.store_bytes, (32 + 1 + 1 + 32) * 4096);
   EXPECT_EQ(plan.groups[3].offset, 34 * 4096);
   EXPECT_EQ(plan.groups[3].bytes, 32 * 4096);
-  EXPECT_EQ(plan.groups[3].buffer, 1);
+  EXPECT_EQ(plan.groups[3].buffer, 0);
   const Program program = *compile({architecture, kOffloaded, "short"}, 0);
   const auto optimizer = static_cast<std::size_t>(MemoryClass::kOptimizer);
-  EXPECT_EQ(peak_bytes(program, {architecture, kOffloaded, plans, 10})[optimizer].value, 66 * 4096);
+  EXPECT_EQ(peak_bytes(program, {architecture, kOffloaded, plans, 10})[optimizer].value, 35 * 4096);
   EXPECT_EQ(peak_bytes(program, {architecture, {}, plans, 10})[optimizer].value,
             (16000 + 2 * 496 + 16008) * 8);
 }

@@ -19,27 +19,30 @@ class Offloading {
       : draft_(std::move(draft)),
         out_(draft_.successor()),
         buffers_(ring_buffers(context.architecture)),
-        fetch_(buffers_.size(), -1) {
-    for (const Action& action : draft_.actions())
-      if (is_update(action)) order_.push_back(action.group);
-  }
+        order_(ring_order(buffers_)),
+        fetch_(buffers_.size(), -1),
+        updates_(buffers_.size()) {}
 
+  // Updates wait for no other update, so they may come in the order of the ring.
   Draft run() {
     for (int i = 0; i < kRingBuffers; ++i) fetch_next(-1);
     for (Action& action : draft_.actions()) {
-      const bool update = is_update(action);
-      const int group = action.group;
-      if (update) action.after.push_back(fetch(group));
-      out_.keep(std::move(action));
-      if (update) fetch_next(offload(group));
+      const bool waits = action.kind == Kind::kOptimizer && buffer(action.group) >= 0;
+      if (waits)
+        updates_[static_cast<std::size_t>(action.group)] = std::move(action);
+      else
+        out_.keep(std::move(action));
+    }
+    for (const int group : order_) {
+      Action& update = updates_[static_cast<std::size_t>(group)];
+      update.after.push_back(fetch(group));
+      out_.keep(std::move(update));
+      fetch_next(offload(group));
     }
     return std::move(out_);
   }
 
  private:
-  bool is_update(const Action& action) const {
-    return action.kind == Kind::kOptimizer && buffer(action.group) >= 0;
-  }
   int buffer(int group) const { return buffers_[static_cast<std::size_t>(group)]; }
   int& fetch(int group) { return fetch_[static_cast<std::size_t>(group)]; }
 
@@ -62,9 +65,10 @@ class Offloading {
   Draft draft_;
   Draft out_;
   std::vector<int> buffers_;
-  std::vector<int> order_;  // groups whose OPTIMIZER needs state
-  std::size_t next_ = 0;    // of order_: the next to fetch
-  std::vector<int> fetch_;  // by group: the FETCH's id
+  std::vector<int> order_;       // of the groups that keep state
+  std::size_t next_ = 0;         // of order_: the next to fetch
+  std::vector<int> fetch_;       // by group: the FETCH's id
+  std::vector<Action> updates_;  // by group
 };
 
 }  // namespace
