@@ -22,6 +22,13 @@ void gather_words(std::vector<std::int64_t>& words, const std::vector<std::int64
       ->wait();
 }
 
+std::vector<std::int64_t> sizes_of_all(const std::string& mine, comm::Communicator& world) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(world.size()), 0);
+  sizes[static_cast<std::size_t>(world.rank())] = std::ssize(mine);
+  gather_words(sizes, std::vector<std::int64_t>(sizes.size(), 1), world);
+  return sizes;
+}
+
 // code, message, hint; each ended by a zero byte. Empty: no failure.
 std::string pack(const std::optional<Error>& error) {
   if (!error) return {};
@@ -43,11 +50,7 @@ Error unpack(const std::string& text) {
 
 std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicator& world) {
   const auto ranks = static_cast<std::size_t>(world.size());
-  const auto rank = static_cast<std::size_t>(world.rank());
-  std::vector<std::int64_t> sizes(ranks, 0);
-  sizes[rank] = static_cast<std::int64_t>(mine.size());
-  gather_words(sizes, std::vector<std::int64_t>(ranks, 1), world);
-
+  const std::vector<std::int64_t> sizes = sizes_of_all(mine, world);
   std::vector<std::int64_t> counts;
   for (const std::int64_t size : sizes) counts.push_back(divide_up(size, kWord));
   std::vector<std::int64_t> words(
@@ -60,6 +63,21 @@ std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicato
   std::vector<std::string> all;
   for (std::size_t r = 0; r < ranks; bytes += kWord * counts[r++])
     all.emplace_back(bytes, static_cast<std::size_t>(sizes[r]));
+  return all;
+}
+
+std::vector<std::string> gather_to_first(const std::string& mine, comm::Communicator& world) {
+  const std::vector<std::int64_t> sizes = sizes_of_all(mine, world);
+  std::vector<std::string> all(world.rank() == 0 ? sizes.size() : 1);
+  std::vector<comm::Piece> sends, receives;
+  all[0] = mine;
+  if (world.rank() > 0) sends.push_back({0, std::as_writable_bytes(std::span(all[0]))});
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    all[r].resize(static_cast<std::size_t>(sizes[r]));
+    receives.push_back({static_cast<int>(r), std::as_writable_bytes(std::span(all[r]))});
+  }
+  world.exchange(sends, receives)->wait();
+  if (world.rank() > 0) all.clear();
   return all;
 }
 

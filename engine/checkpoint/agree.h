@@ -13,6 +13,9 @@ namespace ptrain::checkpoint {
 // The bytes of every rank, by rank. Collective.
 std::vector<std::string> gather_bytes(const std::string& mine, comm::Communicator& world);
 
+// The same for the first rank alone; the others get nothing.
+std::vector<std::string> gather_to_first(const std::string& mine, comm::Communicator& world);
+
 // What `work` threw; none: nothing.
 std::optional<Error> failure_of(const std::function<void()>& work);
 

@@ -52,7 +52,7 @@ bool Saving::agree() {
   if (is_publishing_) return true;
   is_publishing_ = true;
   fault::point("save.reports");
-  reports_ = gather_bytes(report_, world_);
+  reports_ = gather_to_first(report_, world_);
   return false;
 }
 

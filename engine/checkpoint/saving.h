@@ -41,7 +41,7 @@ class Saving {
   comm::Communicator& world_;
   bool is_publishing_ = false;
   std::string report_;                // of this rank's file
-  std::vector<std::string> reports_;  // of all ranks, where they are published
+  std::vector<std::string> reports_;  // of all ranks, on the first one
   std::optional<Error> failure_;      // of the last turn
 };
 
