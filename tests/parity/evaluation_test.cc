@@ -57,7 +57,7 @@ std::vector<Result> evaluate(const mesh::Layout& layout) {
   const run::Plan plan = plan_of(layout);
   std::vector<Result> results(static_cast<std::size_t>(layout.num_ranks()));
   tests::run_ranks(layout.num_ranks(), [&](comm::Communicator& world) {
-    train::ShapeRun shape(plan, 0, world);
+    train::ShapeRun shape(plan, 0, world, {});
     shape.initialise(plan.recipe.seed);
     Result& result = results[static_cast<std::size_t>(world.rank())];
     result.validation = train::validate(shape, text(), plan.recipe);
@@ -114,7 +114,7 @@ TEST(Evaluation, StopsAtTheEndOfTheText) {
   for (std::int64_t d = 0; d < index->num_documents(); ++d)
     total += std::ssize(index->document(d)) - 1;
   tests::run_ranks(2, [&](comm::Communicator& world) {
-    train::ShapeRun shape(plan, 0, world);
+    train::ShapeRun shape(plan, 0, world, {});
     shape.initialise(1);
     EXPECT_EQ(train::validate(shape, index, plan.recipe).num_targets, total);
     shape.close();
