@@ -16,6 +16,7 @@
 #include "launcher/cluster/file.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/probe.h"
+#include "launcher/start/choose.h"
 
 namespace ptrain::cli {
 
@@ -45,11 +46,28 @@ void drop_useless_gpus(cluster::Cluster& host, std::vector<std::string>& notes) 
   host.figures = cluster::default_figures();
 }
 
-// With an empty runner only what was measured before is used.
-Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, cluster::ProbeRunner runner,
-                                     bool probe_again, std::vector<std::string>& notes) {
+// The nodes of the Slurm job that we are in, else this machine.
+Result<cluster::Cluster> machines_here(std::vector<std::string>& notes) {
+  if (const auto allocation = start::usable_allocation()) {
+    if (allocation->has_gpus)
+      notes.push_back("GPUs of this Slurm job stay idle: on several nodes ranks run on cores");
+    return cluster::allocated_cluster(*allocation);
+  }
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());
   drop_useless_gpus(host, notes);
+  return host;
+}
+
+// What figures of these machines are kept under: the nodes of a Slurm cluster are taken as alike.
+std::string processor_of(const cluster::Cluster& cluster) {
+  return start::usable_allocation() ? "nodes of " + cluster.name : cluster::processor_name();
+}
+
+// With an empty runner only what was measured before is used.
+Result<cluster::Cluster> probed_host(recipe::Recipe& recipe, cluster::ProbeRunner runner,
+                                     bool probe_again, std::vector<std::string>& notes) {
+  PTRAIN_TRY(cluster::Cluster host, machines_here(notes));
+  recipe.cluster.nodes = static_cast<int>(host.nodes.size());
   if (host.nodes.front().num_gpus > 0) {
     if (!probe_again) return host;
     return fail(ExitCode::kUsage,
@@ -58,22 +76,27 @@ Result<cluster::Cluster> probed_host(const recipe::Recipe& recipe, cluster::Prob
   }
   std::vector<std::string> told_later;
   PTRAIN_TRY(const plan::Placement placement, plan::place_ranks(recipe, host, told_later));
-  const cluster::ProbeKey key{cluster::processor_name(), placement.num_ranks,
+  const cluster::ProbeKey key{processor_of(host), placement.ranks_per_node,
                               std::string(run::build_id())};
   host.figures =
       cluster::probed_figures({user_cache(), key, std::move(runner), probe_again}, notes);
   return host;
 }
 
-Result<cluster::Cluster> cluster_of(const recipe::LoadedRecipe& loaded,
-                                    const std::string& cluster_file, bool probe_again,
-                                    std::vector<std::string>& notes) {
+// All nodes that can be used are: sets the recipe's number of them.
+Result<cluster::Cluster> cluster_of(recipe::LoadedRecipe& loaded, const std::string& cluster_file,
+                                    bool probe_again, std::vector<std::string>& notes) {
   const bool from_file = !cluster_file.empty() || !loaded.recipe.cluster.file.empty();
-  if (!from_file) return probed_host(loaded.recipe, mpirun_probe(), probe_again, notes);
+  if (!from_file) return probed_host(loaded.recipe, start_probe(), probe_again, notes);
   if (probe_again)
     return fail(ExitCode::kUsage, "--probe measures this machine, but a cluster file is given",
                 "leave --probe, or --cluster and cluster.file, out");
-  return cluster::read_cluster(cluster_file.empty() ? cluster_path(loaded) : cluster_file);
+  PTRAIN_TRY(cluster::Cluster cluster,
+             cluster::read_cluster(cluster_file.empty() ? cluster_path(loaded) : cluster_file));
+  if (const auto allocation = start::usable_allocation())
+    loaded.recipe.cluster.nodes =
+        std::clamp(allocation->num_nodes, 1, static_cast<int>(cluster.nodes.size()));
+  return cluster;
 }
 
 plan::LengthHistogram weighted(const data::DocumentLengths& lengths,
@@ -110,15 +133,16 @@ void read_lengths(const recipe::LoadedRecipe& loaded, plan::PlanInput& input,
 
 }  // namespace
 
-Result<plan::Planning> make_planning(const recipe::LoadedRecipe& loaded,
+Result<plan::Planning> make_planning(const recipe::LoadedRecipe& given,
                                      const std::string& cluster_file, bool probe_again) {
   plan::PlanInput input;
+  std::vector<std::string> notes = given.notes;
+  recipe::LoadedRecipe loaded = given;
+  PTRAIN_TRY(input.cluster, cluster_of(loaded, cluster_file, probe_again, notes));
   input.recipe = loaded.recipe;
   input.recipe_folder = loaded.folder;
   input.recipe_hash = loaded.hash;
   input.build = run::build_id();
-  std::vector<std::string> notes = loaded.notes;
-  PTRAIN_TRY(input.cluster, cluster_of(loaded, cluster_file, probe_again, notes));
   read_lengths(loaded, input, notes);
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
   planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
@@ -134,7 +158,7 @@ Result<plan::PlanInput> kept_input(const run::Plan& plan) {
   input.recipe_folder = plan.recipe_folder;
   std::vector<std::string> notes;  // for one who plans
   if (plan.recipe.cluster.file.empty()) {
-    PTRAIN_TRY(input.cluster, probed_host(plan.recipe, nullptr, false, notes));
+    PTRAIN_TRY(input.cluster, probed_host(input.recipe, nullptr, false, notes));
   } else {
     PTRAIN_TRY(input.cluster, cluster::read_cluster(cluster_path(loaded)));
   }

@@ -10,7 +10,7 @@
 #include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/base/subprocess.h"
-#include "launcher/start/mpirun.h"
+#include "launcher/start/choose.h"
 
 namespace ptrain::cli {
 
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTimeLimit = std::chrono::seconds(30);
 constexpr auto kPause = std::chrono::milliseconds(20);
 
-// What failed first; mpirun adds pages of its own.
+// What failed first; launchers add pages of their own.
 std::string first_line(const std::string& output) { return output.substr(0, output.find('\n')); }
 
 Status run_limited(const base::Command& command) {
@@ -43,9 +43,9 @@ Status run_limited(const base::Command& command) {
 
 }  // namespace
 
-cluster::ProbeRunner mpirun_probe() {
+cluster::ProbeRunner start_probe() {
   return [](int num_ranks, const std::string& output) -> Status {
-    PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
+    PTRAIN_TRY(const auto backend, start::choose_backend(1));
     std::error_code error;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return fail(ExitCode::kEnvironment, "cannot find this program: " + error.message());
@@ -55,7 +55,7 @@ cluster::ProbeRunner mpirun_probe() {
     const std::string request_file = output + ".request";
     PTRAIN_CHECK(publish_file(request_file, run::to_json_text(request)));
     const auto result =
-        run_limited(mpirun.command({program.string(), request_file, "", num_ranks, 1}));
+        run_limited(backend->command({program.string(), request_file, "", num_ranks, 1}));
     std::filesystem::remove(request_file, error);
     return result;
   };

@@ -4,8 +4,8 @@
 
 namespace ptrain::cli {
 
-// Measures with ranks of this very program on this machine: mpirun starts `ptrain worker` in probe
-// mode. Errors where there is no mpirun or no engine, or after 30 s.
-cluster::ProbeRunner mpirun_probe();
+// Measures with ranks of this very program on one node: `ptrain worker` in probe mode, started as
+// the ranks of a run are. Errors where nothing can start it, there is no engine, or after 30 s.
+cluster::ProbeRunner start_probe();
 
 }  // namespace ptrain::cli

@@ -8,8 +8,8 @@
 #include "cli/engine_module.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/start/choose.h"
 #include "launcher/start/environment.h"
-#include "launcher/start/mpirun.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/supervisor.h"
 
@@ -24,7 +24,7 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
 }
 
 Status check_start(const run::Plan& plan) {
-  PTRAIN_CHECK(start::Mpirun::find());
+  PTRAIN_CHECK(start::choose_backend(run::num_nodes(plan)));
   PTRAIN_CHECK(find_engine(engine_of(plan)));
   return start::check_environment(static_cast<int>(plan.ranks.size()));
 }
@@ -53,19 +53,19 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
                            const supervise::RunLock&, supervise::StopSignals& signals) {
   PTRAIN_CHECK(check_start(plan));
-  PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
+  PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
-  return supervise::supervise({directory, plan, mpirun, worker, signals}).code;
+  return supervise::supervise({directory, plan, *backend, worker, signals}).code;
 }
 
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan) {
-  PTRAIN_TRY(const start::Mpirun mpirun, start::Mpirun::find());
+  PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
   const auto& shape = plan.shapes.front();
   const std::string request = directory.request(1);
-  return base::to_text(
-      mpirun.command({worker, request, "", shape.layout.num_ranks(), shape.threads}),
-      "PTRAIN_CONTROL_TOKEN");
+  return base::to_text(backend->command({worker, request, "", shape.layout.num_ranks(),
+                                         shape.threads, run::num_nodes(plan)}),
+                       "PTRAIN_CONTROL_TOKEN");
 }
 
 }  // namespace ptrain::cli

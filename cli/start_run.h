@@ -14,8 +14,8 @@ namespace ptrain::cli {
 // is taken.
 std::string new_run_path(const std::string& directory, const std::string& name);
 
-// What must be there to start the plan's ranks: mpirun and the engine. Checked before anything is
-// written.
+// What must be there to start the plan's ranks: mpirun or srun, and the engine. Checked before
+// anything is written.
 Status check_start(const run::Plan& plan);
 
 // Makes the run directory, the given one or else a new one, with recipe, plan and first events.

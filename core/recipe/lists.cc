@@ -43,8 +43,8 @@ std::vector<Reserved> make_reserved() {
   all.insert(all.end(), {
                             {"data.validation[].weight", "weighting of sources", "1"},
                             {"optimizer.no_decay", "a list of parameters without weight decay"},
-                            {"cluster.nodes", "training on several nodes", "1"},
-                            {"cluster.slurm", "starting through Slurm"},
+                            {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
+                            {"cluster.slurm", "submitting jobs to Slurm"},
                             {"cluster.container", "running in a container"},
                             {"cluster.setup", "a set-up script"},
                             {"cluster.env", "passing environment variables on"},

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "core/program/compile.h"
@@ -227,6 +229,12 @@ Status check_shapes(const Plan& plan) {
 }
 
 }  // namespace
+
+int num_nodes(const Plan& plan) {
+  std::set<std::string_view> names;
+  for (const RankPlace& place : plan.ranks) names.insert(place.node);
+  return std::max(1, static_cast<int>(names.size()));
+}
 
 json to_json(const Plan& plan) {
   json ranks = json::array(), shapes = json::array();

@@ -82,6 +82,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Different nodes of its ranks; at least 1.
+int num_nodes(const Plan& plan);
+
 nlohmann::json to_json(const Plan& plan);
 Result<Plan> plan_from_json(const nlohmann::json& json);
 // The text of plan.json, and the plan of such a text.

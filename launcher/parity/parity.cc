@@ -70,6 +70,7 @@ class Driver {
     prepared.launch.worker = setup_.worker;
     prepared.launch.num_ranks = shape.layout.num_ranks();
     prepared.launch.threads = shape.threads;
+    prepared.launch.num_nodes = run::num_nodes(plan);
     prepared.request.mode = run::Mode::kParity;
     prepared.request.run_directory = setup_.directory.root;
     prepared.request.attempt = number;

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/result.h"
 #include "launcher/base/subprocess.h"
 
 namespace ptrain::start {
@@ -13,7 +14,8 @@ struct Launch {
   std::string request_file;
   std::string token;  // of the control connection
   int num_ranks = 1;
-  int threads = 1;  // of one rank
+  int threads = 1;    // of one rank
+  int num_nodes = 1;  // each with as many ranks
 };
 
 // What the launcher program itself said about the rank that ended the job. rank -1: nothing.
@@ -21,6 +23,7 @@ struct LauncherReport {
   int rank = -1;
   int signal = 0;
   int code = 0;
+  std::string lost_node = {};  // its ranks can say nothing any more
   bool operator==(const LauncherReport&) const = default;
 };
 
@@ -30,6 +33,11 @@ class Backend {
   virtual ~Backend() = default;
   virtual base::Command command(const Launch& launch) const = 0;
   virtual LauncherReport report(std::string_view output) const = 0;
+  // The address, as numbers, at which ranks reach this machine.
+  virtual Result<std::string> control_host() const = 0;
+  // Whether SIGTERM makes the launcher kill all ranks at once. Else they are below it, on this
+  // machine.
+  virtual bool kills_on_term() const = 0;
 };
 
 }  // namespace ptrain::start

@@ -15,13 +15,6 @@ constexpr std::string_view kRemedy =
     "install Open MPI 4.1 or newer (Debian: apt-get install openmpi-bin libopenmpi-dev), or put "
     "its mpirun into PATH";
 
-// Containers often forbid the call by seccomp; Open MPI then fails in the first large message.
-bool can_read_memory_of_others() {
-  char from = 1, to = 0;
-  const iovec source{&from, 1}, target{&to, 1};
-  return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
-}
-
 // The number that follows `key` in `text`, or `otherwise`.
 int number_after(std::string_view text, std::string_view key, int otherwise) {
   const auto found = text.find(key);
@@ -36,6 +29,12 @@ int number_after(std::string_view text, std::string_view key, int otherwise) {
 }
 
 }  // namespace
+
+bool can_read_memory_of_others() {
+  char from = 1, to = 0;
+  const iovec source{&from, 1}, target{&to, 1};
+  return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
+}
 
 std::string find_in_path(std::string_view folders, const std::string& name) {
   while (!folders.empty()) {

@@ -25,6 +25,8 @@ class Mpirun : public Backend {
 
   base::Command command(const Launch& launch) const override;
   LauncherReport report(std::string_view output) const override;
+  Result<std::string> control_host() const override { return "127.0.0.1"; }
+  bool kills_on_term() const override { return false; }
 
  private:
   std::vector<std::string> components() const;
@@ -36,6 +38,10 @@ class Mpirun : public Backend {
 // The major version in the first line of `mpirun --version`; an error when it is another MPI or too
 // old.
 Result<int> mpirun_version(std::string_view output, const std::string& path);
+
+// Whether one process may read the memory of another. Containers often forbid the call by seccomp;
+// Open MPI then fails in the first large message.
+bool can_read_memory_of_others();
 
 // The path of an executable in a PATH-like list of folders, or empty.
 std::string find_in_path(std::string_view folders, const std::string& name);

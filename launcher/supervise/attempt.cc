@@ -70,6 +70,10 @@ void Attempt::feed(const Input& input) {
 }
 
 void Attempt::obey(const KillAll& output) {
+  if (setup_.backend.kills_on_term() && !output.launcher_too) {
+    process_.signal_group(SIGTERM);
+    return;
+  }
   const Owned launcher = output.launcher_too ? Owned::kKill : Owned::kSpare;
   kill_descendants(process_.pid(), launcher, kKillLimit);
 }
@@ -145,9 +149,10 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
 
 Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
                                Measurements& measurements, StopSignals& signals) {
+  PTRAIN_TRY(setup.request.control_host, setup.backend.control_host());
   PTRAIN_TRY(ControlServer server,
-             ControlServer::open(setup.request.attempt, setup.launch.num_ranks));
-  setup.request.control_host = "127.0.0.1";
+             ControlServer::open(setup.request.attempt, setup.launch.num_ranks,
+                                 setup.request.control_host));
   setup.request.control_port = server.port();
   setup.launch.request_file = setup.directory.request(setup.request.attempt);
   setup.launch.token = server.token();

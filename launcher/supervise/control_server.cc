@@ -20,7 +20,7 @@ namespace {
 tl::unexpected<Error> refused(std::string_view action) {
   return fail(ExitCode::kEnvironment,
               fmt::format("cannot {} the control port: {}", action, std::strerror(errno)),
-              "ptrain needs a free TCP port on 127.0.0.1");
+              "ptrain needs a free TCP port at the address at which ranks reach it");
 }
 
 Result<std::string> random_token() {
@@ -51,13 +51,13 @@ ControlServer::ControlServer(int listener, int port, std::string token, int atte
       num_ranks_(num_ranks),
       token_(std::move(token)) {}
 
-Result<ControlServer> ControlServer::open(int attempt, int num_ranks) {
+Result<ControlServer> ControlServer::open(int attempt, int num_ranks, const std::string& host) {
   PTRAIN_TRY(std::string token, random_token());
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) return refused("open");
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (::bind(file, generic, size) != 0 || ::listen(file, SOMAXCONN) != 0 ||

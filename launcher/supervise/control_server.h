@@ -12,7 +12,7 @@
 
 namespace ptrain::supervise {
 
-// The supervisor's side of the control connections: TCP on the loopback interface. A connection
+// The supervisor's side of the control connections: TCP at an address of this machine. A connection
 // that does not begin with a Hello of the right token, attempt and a free rank is closed without a
 // word.
 class ControlServer {
@@ -23,7 +23,8 @@ class ControlServer {
     std::variant<run::ControlMessage, Gone> what;
   };
 
-  static Result<ControlServer> open(int attempt, int num_ranks);
+  static Result<ControlServer> open(int attempt, int num_ranks,
+                                    const std::string& host = "127.0.0.1");
   ~ControlServer();
   ControlServer(ControlServer&& other) noexcept;
   ControlServer& operator=(ControlServer&&) = delete;

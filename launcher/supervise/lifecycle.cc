@@ -175,6 +175,11 @@ void Lifecycle::settle(const LauncherEnded& end) {
   // Whoever said how it ends is believed; only a signal can still follow, and matters.
   const bool all_parted = std::ranges::all_of(ranks_, &LastHeard::said_goodbye);
   if (all_parted && !failed_ && report.signal == 0 && end.status.signal == 0) return;
+  if (!report.lost_node.empty()) {  // what its peers complained of follows from it
+    failure_ = {ExitCode::kNodeLost, -1, 0, "the node " + report.lost_node + " is lost", false};
+    failed_ = true;
+    return;
+  }
   const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
   if (report.signal != 0 && may_replace) {
     const bool memory = report.signal == SIGKILL && !end.out_of_memory.empty();
@@ -191,8 +196,8 @@ void Lifecycle::settle(const LauncherEnded& end) {
     failure_ = {end.status.signal != 0 ? ExitCode::kRankSignal : ExitCode::kEnvironment, -1,
                 end.status.signal, "", false};
     failure_.what = end.status.signal != 0
-                        ? fmt::format("mpirun was killed by signal {}", end.status.signal)
-                        : fmt::format("mpirun ended with code {}", end.status.code);
+                        ? fmt::format("the launcher was killed by signal {}", end.status.signal)
+                        : fmt::format("the launcher ended with code {}", end.status.code);
     failed_ = true;
   }
   const auto silent = std::ranges::find(ranks_, false, &LastHeard::said_goodbye);

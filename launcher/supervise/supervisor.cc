@@ -75,6 +75,7 @@ Result<AttemptSetup> Supervisor::prepare(const run::ShapePlan& shape) {
   attempt.launch.worker = setup_.worker;
   attempt.launch.num_ranks = shape.layout.num_ranks();
   attempt.launch.threads = shape.threads;
+  attempt.launch.num_nodes = run::num_nodes(setup_.plan);
   attempt.request.run_directory = setup_.directory.root;
   attempt.request.attempt = attempt_;
   attempt.request.shape = shape.name;

@@ -87,6 +87,7 @@ class Cluster:
 
     def kill_node(self, name):
         """Power loss: everything on the node is gone, also its memory; its /tmp is not."""
+        self.network.cut(self._node(name))  # first, so that no dying process can close a connection
         self._node(name).kill()
 
     def kill_slurmd(self, name):

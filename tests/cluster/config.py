@@ -3,6 +3,7 @@
 from network import HEAD, address
 
 CONF = "/run/cluster/slurm.conf"
+MEMORY = 4096  # MiB of a node, as Slurm tells it; nothing enforces it
 
 # ctld has no accounting and no cgroups; nodes claim cores that this machine may not have. A requeued job
 # waits as long as credentials live. Whoever is away longer than SlurmdTimeout is down, and is taken
@@ -36,13 +37,14 @@ SlurmdTimeout={node_timeout}
 MessageTimeout={message_timeout}
 KillWait=5
 MinJobAge=300
-NodeName=node[1-{nodes}] NodeAddr={first}[1-{nodes}] Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 State=UNKNOWN
+NodeName=node[1-{nodes}] NodeAddr={first}[1-{nodes}] \\
+  Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={memory} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
 def slurm_conf(num_nodes, cores, node_timeout):
-    return SLURM_CONF.format(head=address(HEAD), first=address(""), nodes=num_nodes, cores=cores,
+    return SLURM_CONF.format(head=address(HEAD), first=address(""), nodes=num_nodes, cores=cores, memory=MEMORY,
                              node_timeout=node_timeout, message_timeout=max(3, node_timeout // 2))
 
 

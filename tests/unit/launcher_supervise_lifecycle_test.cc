@@ -105,6 +105,13 @@ TEST(Lifecycle, APeerThatComplainsFirstIsNotTheCause) {
   EXPECT_EQ(script.verdict().rank, 1);
 }
 
+TEST(Lifecycle, ALostNodeIsTheCauseOfItsPeersComplaints) {
+  Script script;
+  script.hello().goodbye(0, ExitCode::kRankError).ended(143, {-1, 0, 0, "node2"});
+  EXPECT_EQ(script.verdict().code, ExitCode::kNodeLost);
+  EXPECT_EQ(script.verdict().reason, "the node node2 is lost");
+}
+
 TEST(Lifecycle, ARanksOwnWordStandsWhenItAbortsAfterwards) {
   Script script;
   script.hello().goodbye(1, ExitCode::kRankError).ended(134, {1, SIGABRT, 0});

@@ -1,0 +1,122 @@
+#include "launcher/cluster/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "launcher/base/subprocess.h"
+#include "launcher/cluster/host.h"
+
+namespace ptrain::cluster {
+
+namespace {
+
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::int64_t number_of(std::string_view text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// What follows "KEY=" up to a blank.
+std::string_view value_of(std::string_view line, std::string_view key) {
+  const auto found = line.find(fmt::format(" {}=", key));
+  if (found == std::string_view::npos) return "";
+  line.remove_prefix(found + key.size() + 2);
+  return line.substr(0, line.find(' '));
+}
+
+Result<std::vector<std::string>> scontrol(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"/usr/bin/env", "scontrol"});
+  PTRAIN_TRY(const base::Finished done, base::run_to_end({arguments, {}}));
+  if (done.status != base::ExitStatus{})
+    return fail(ExitCode::kEnvironment,
+                fmt::format("scontrol does not tell the nodes of this job: {}", done.output),
+                "start ptrain where Slurm's commands work, or unset SLURM_JOB_ID to use this "
+                "machine alone");
+  std::vector<std::string> lines;
+  std::istringstream text(done.output);
+  for (std::string line; std::getline(text, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+Allocation find_allocation() {
+  return {variable("SLURM_JOB_ID"),
+          variable("SLURM_JOB_NODELIST"),
+          static_cast<int>(number_of(variable("SLURM_JOB_NUM_NODES"))),
+          variable("SLURM_JOB_CPUS_PER_NODE"),
+          variable("SLURM_MEM_PER_NODE"),
+          variable("SLURMD_NODENAME"),
+          !(variable("SLURM_JOB_GPUS") + variable("SLURM_GPUS_ON_NODE")).empty()};
+}
+
+Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {
+  return scontrol({"show", "hostnames", allocation.nodes});
+}
+
+Result<std::vector<int>> cpus_of_nodes(std::string_view text) {
+  const auto bad = [whole = std::string(text)] {
+    return fail(ExitCode::kEnvironment,
+                fmt::format("SLURM_JOB_CPUS_PER_NODE is '{}', which is no list of CPUs", whole));
+  };
+  std::vector<int> out;
+  while (!text.empty()) {
+    const auto part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const auto repeat = part.find("(x");
+    const auto cpus = number_of(part.substr(0, repeat));
+    const auto nodes = repeat == std::string_view::npos ? 1 : number_of(part.substr(repeat + 2));
+    if (cpus < 1 || nodes < 1) return bad();
+    out.insert(out.end(), static_cast<std::size_t>(nodes), static_cast<int>(cpus));
+  }
+  if (out.empty()) return bad();
+  return out;
+}
+
+NodeFacts node_facts(std::string_view line) {
+  constexpr std::string_view kName = "NodeName=";
+  NodeFacts out;
+  if (line.starts_with(kName)) out.name = line.substr(kName.size(), line.find(' ') - kName.size());
+  out.threads_per_core = std::max(1, static_cast<int>(number_of(value_of(line, "ThreadsPerCore"))));
+  const auto mebibytes = number_of(value_of(line, "RealMemory"));
+  if (mebibytes > 1) out.memory_bytes = mebibytes * kMebibyte;  // 1: Slurm's default
+  return out;
+}
+
+Result<Cluster> allocated_cluster(const Allocation& allocation) {
+  PTRAIN_TRY(const auto names, allocated_nodes(allocation));
+  PTRAIN_TRY(const auto lines, scontrol({"-o", "show", "node", allocation.nodes}));
+  PTRAIN_TRY(const auto cpus, cpus_of_nodes(allocation.cpus));
+  PTRAIN_TRY(const Cluster host, this_host());
+  if (names.empty() || cpus.size() != names.size())
+    return fail(
+        ExitCode::kEnvironment,
+        fmt::format("this Slurm job has {} nodes and the CPUs of {}", names.size(), cpus.size()),
+        "unset SLURM_JOB_ID to use this machine alone");
+  Cluster out{"slurm-" + variable("SLURM_CLUSTER_NAME"), {}, default_figures(), default_link()};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    NodeFacts facts;
+    for (const auto& line : lines)
+      if (NodeFacts one = node_facts(line); one.name == names[i]) facts = std::move(one);
+    Node node{names[i], std::max(1, cpus[i] / facts.threads_per_core)};
+    node.memory_bytes = facts.memory_bytes > 0 ? facts.memory_bytes : host.nodes[0].memory_bytes;
+    if (const auto limit = number_of(allocation.memory) * kMebibyte; limit > 0)
+      node.memory_bytes = limit;
+    out.nodes.push_back(std::move(node));
+  }
+  return out;
+}
+
+}  // namespace ptrain::cluster

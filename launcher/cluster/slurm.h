@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "launcher/cluster/cluster.h"
+
+namespace ptrain::cluster {
+
+// The Slurm job that this process is in, by its environment.
+struct Allocation {
+  std::string job;    // empty: in none
+  std::string nodes;  // "node[1-2]"
+  int num_nodes = 0;
+  std::string cpus;    // "4(x2)": of each node
+  std::string memory;  // MiB of each node; empty: not limited by the job
+  std::string here;    // the node that this process is on; empty: on none of Slurm's
+  bool has_gpus = false;
+};
+Allocation find_allocation();
+
+// Names of its nodes, in the order in which srun fills them. Asks scontrol.
+Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation);
+
+// Its nodes in the same order, with default figures. GPUs are not looked at: ranks that srun starts
+// run on cores.
+Result<Cluster> allocated_cluster(const Allocation& allocation);
+
+// "4(x2),8" is 4, 4, 8.
+Result<std::vector<int>> cpus_of_nodes(std::string_view text);
+
+// What `scontrol -o show node` says of one node.
+struct NodeFacts {
+  std::string name;
+  int threads_per_core = 1;
+  std::int64_t memory_bytes = 0;  // 0: not configured
+  bool operator==(const NodeFacts&) const = default;
+};
+NodeFacts node_facts(std::string_view line);
+
+}  // namespace ptrain::cluster

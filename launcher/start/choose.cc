@@ -1,0 +1,54 @@
+#include "launcher/start/choose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "launcher/start/mpirun.h"
+#include "launcher/start/srun.h"
+
+namespace ptrain::start {
+
+namespace {
+
+std::string srun_path() {
+  const char* folders = std::getenv("PATH");
+  return find_in_path(folders == nullptr ? "" : folders, "srun");
+}
+
+Result<std::unique_ptr<Backend>> make_srun(const cluster::Allocation& allocation, int num_nodes) {
+  PTRAIN_TRY(const auto nodes, cluster::allocated_nodes(allocation));
+  PTRAIN_TRY(const auto cpus, cluster::cpus_of_nodes(allocation.cpus));
+  if (nodes.size() >= static_cast<std::size_t>(num_nodes))
+    return std::make_unique<Srun>(srun_path(), Srun::Traits{nodes.back(), std::ranges::min(cpus),
+                                                            can_read_memory_of_others()});
+  return fail(ExitCode::kEnvironment,
+              fmt::format("the plan needs {} nodes, Slurm job {} has {}", num_nodes, allocation.job,
+                          nodes.size()),
+              "ask Slurm for as many nodes (--nodes), or let the recipe be planned for these");
+}
+
+}  // namespace
+
+std::optional<cluster::Allocation> usable_allocation() {
+  cluster::Allocation allocation = cluster::find_allocation();
+  if (allocation.job.empty() || allocation.nodes.empty() || srun_path().empty()) return {};
+  if (allocation.nodes == allocation.here) return {};
+  return allocation;
+}
+
+Result<std::unique_ptr<Backend>> choose_backend(int num_nodes) {
+  if (const auto allocation = usable_allocation()) return make_srun(*allocation, num_nodes);
+  if (num_nodes > 1)
+    return fail(ExitCode::kEnvironment,
+                fmt::format("the plan needs {} nodes, and this is no Slurm job", num_nodes),
+                fmt::format("start ptrain inside one (salloc --nodes={}, or in a script of "
+                            "sbatch)",
+                            num_nodes));
+  PTRAIN_TRY(Mpirun mpirun, Mpirun::find());
+  return std::make_unique<Mpirun>(std::move(mpirun));
+}
+
+}  // namespace ptrain::start

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/base/result.h"
+#include "launcher/cluster/slurm.h"
+#include "launcher/start/backend.h"
+
+namespace ptrain::start {
+
+// The Slurm job that this process is in, where srun is needed and can be used. A job of this one
+// machine needs none; in a container there often is none, and ptrain then sees this machine alone.
+std::optional<cluster::Allocation> usable_allocation();
+
+// What starts ranks from here: srun inside a Slurm job, else mpirun on this machine. Errors
+// (kEnvironment): neither can start ranks on so many nodes.
+Result<std::unique_ptr<Backend>> choose_backend(int num_nodes);
+
+}  // namespace ptrain::start

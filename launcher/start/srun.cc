@@ -1,0 +1,128 @@
+#include "launcher/start/srun.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+namespace ptrain::start {
+
+namespace {
+
+// How srun writes that a task ended: "Exited with exit code 3", or the signal in the C library's
+// words.
+LauncherReport ending(int rank, std::string_view text) {
+  constexpr std::string_view kExited = "Exited with exit code ";
+  LauncherReport report;
+  report.rank = rank;
+  if (text.starts_with(kExited)) {
+    text.remove_prefix(kExited.size());
+    std::from_chars(text.data(), text.data() + text.size(), report.code);
+    return report;
+  }
+  for (int signal = 1; signal < 32; ++signal)
+    if (text.starts_with(::strsignal(signal))) report.signal = signal;
+  return report;
+}
+
+}  // namespace
+
+base::Command Srun::command(const Launch& launch) const {
+  const int per_node = launch.num_ranks / launch.num_nodes;
+  base::Command command;
+  // Ranks fill node after node, as plans place them, and share its CPUs evenly. The user's
+  // SLURM_EXPORT_ENV must not keep the variables below from the ranks.
+  command.arguments = {path_,
+                       "--mpi=pmix",
+                       "--kill-on-bad-exit=1",
+                       fmt::format("--nodes={}", launch.num_nodes),
+                       fmt::format("--ntasks={}", launch.num_ranks),
+                       fmt::format("--ntasks-per-node={}", per_node),
+                       fmt::format("--cpus-per-task={}", std::max(1, traits_.cpus / per_node)),
+                       "--distribution=block",
+                       "--export=ALL",
+                       "--input=none",
+                       launch.worker,
+                       "worker",
+                       "--request",
+                       launch.request_file};
+  // Slurm's other way for a PMIx fence does not wait for the other nodes (seen with 22.05), and one
+  // start of Open MPI in twenty then crashes or hangs.
+  command.environment = {{"SLURM_PMIX_FENCE", "ring"},
+                         {"OMP_NUM_THREADS", std::to_string(launch.threads)},
+                         {"OMP_WAIT_POLICY", "passive"},
+                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
+  if (per_node > traits_.cpus) {
+    command.arguments.insert(command.arguments.begin() + 1, "--overcommit");
+    command.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
+  }
+  if (!traits_.single_copy)
+    for (const char* component : {"vader", "sm"})  // Open MPI 4 and 5
+      command.environment.emplace_back(
+          fmt::format("OMPI_MCA_btl_{}_single_copy_mechanism", component), "none");
+  return command;
+}
+
+// "srun: error: node1: task 1: Killed"; "srun: error: node2: tasks 2-3: Terminated". The first line
+// is about the first to end. What Slurm kills because a node is lost comes before the news of that.
+LauncherReport Srun::report(std::string_view output) const {
+  constexpr std::string_view kError = "srun: error: ";
+  constexpr std::string_view kLost = "srun: error: Node failure on ";
+  if (const auto lost = output.find(kLost); lost != std::string_view::npos) {
+    const auto name = output.substr(lost + kLost.size());
+    return {-1, 0, 0, std::string(name.substr(0, name.find('\n')))};
+  }
+  while (!output.empty()) {
+    auto line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const auto task = line.find(": task");
+    if (!line.starts_with(kError) || task == std::string_view::npos) continue;
+    line.remove_prefix(task + std::string_view(": task").size());
+    if (line.starts_with('s')) line.remove_prefix(1);
+    const auto text = line.find(": ");
+    int rank = -1;
+    if (text == std::string_view::npos || !line.starts_with(' ')) continue;
+    std::from_chars(line.data() + 1, line.data() + text, rank);
+    if (rank >= 0) return ending(rank, line.substr(text + 2));
+  }
+  return {};
+}
+
+Result<std::string> Srun::control_host() const { return address_towards(traits_.last_node); }
+
+// A datagram socket that is connected sends nothing, but knows its way.
+Result<std::string> address_towards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int status = ::getaddrinfo(host.c_str(), "9", &hints, &found); status != 0)
+    return fail(ExitCode::kEnvironment,
+                fmt::format("the node {} has no address here: {}", host, ::gai_strerror(status)),
+                "start ptrain where the names of the nodes are known");
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in mine{};
+  socklen_t size = sizeof mine;
+  const bool known = file >= 0 && ::connect(file, found->ai_addr, found->ai_addrlen) == 0 &&
+                     ::getsockname(file, reinterpret_cast<sockaddr*>(&mine), &size) == 0;
+  const int why = errno;
+  if (file >= 0) ::close(file);
+  if (!known)
+    return fail(ExitCode::kEnvironment,
+                fmt::format("there is no way to the node {}: {}", host, std::strerror(why)));
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &mine.sin_addr, text.data(), text.size());
+  return std::string(text.data());
+}
+
+}  // namespace ptrain::start

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/result.h"
+#include "launcher/start/backend.h"
+
+namespace ptrain::start {
+
+// Ranks on the nodes of the Slurm job that this process is in, started by srun.
+class Srun : public Backend {
+ public:
+  struct Traits {
+    std::string last_node;    // of the job: the way to it is the way to all
+    int cpus = 1;             // that the job has on each node, at least
+    bool single_copy = true;  // as for mpirun
+  };
+  Srun(std::string path, Traits traits) : path_(std::move(path)), traits_(std::move(traits)) {}
+
+  base::Command command(const Launch& launch) const override;
+  LauncherReport report(std::string_view output) const override;
+  Result<std::string> control_host() const override;
+  bool kills_on_term() const override { return true; }
+
+ private:
+  std::string path_;
+  Traits traits_;
+};
+
+// Our IPv4 address on the way to a host, as numbers.
+Result<std::string> address_towards(const std::string& host);
+
+}  // namespace ptrain::start
