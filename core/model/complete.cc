@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/model/family.h"
-#include "core/model/fault.h"
+#include "core/model/rules.h"
 
 namespace ptrain::model {
 namespace {
@@ -108,7 +108,7 @@ Result<recipe::Model> complete(recipe::Model model) {
   PTRAIN_CHECK(check_sizes(model));
   PTRAIN_CHECK(fill_head_dim(model));
   PTRAIN_CHECK(check_heads(model));
-  PTRAIN_CHECK(status_of(faults_of(model)));
+  PTRAIN_CHECK(status_of(breaches_of(model)));
   return model;
 }
 

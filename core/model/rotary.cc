@@ -110,11 +110,13 @@ double rotary_factor(const RotarySpec& rotary) {
          yarn_scale(scaling.factor, scaling.mscale_all_dim);
 }
 
-std::vector<Fault> rope_faults(const RopeScaling& scaling, double theta) {
-  std::vector<Fault> out;
-  const auto of = [](std::string_view field) { return fmt::format("rope_scaling.{}", field); };
+std::vector<recipe::Breach> rope_breaches(const RopeScaling& scaling, double theta) {
+  std::vector<recipe::Breach> out;
+  const auto of = [](std::string_view field) {
+    return fmt::format("model.rope_scaling.{}", field);
+  };
   const auto refuse = [&](std::string_view field, std::string message) {
-    out.push_back({{of(field), "rope_scaling.rope_type"}, std::move(message)});
+    out.push_back({{of(field), "model.rope_scaling.rope_type"}, std::move(message)});
   };
   for (const Parameter& parameter : parameters_of(scaling)) {
     if (parameter.wanted && !parameter.is_set)
@@ -133,7 +135,7 @@ std::vector<Fault> rope_faults(const RopeScaling& scaling, double theta) {
       scaling.high_freq_factor <= scaling.low_freq_factor)
     refuse("high_freq_factor", "is not above low_freq_factor; in Llama 3 they are 4 and 1");
   if (yarn && theta != 0 && theta <= 1)
-    out.push_back({{"rope_theta", "rope_scaling.rope_type"},
+    out.push_back({{"model.rope_theta", "model.rope_scaling.rope_type"},
                    fmt::format("is {}; yarn needs one above 1: 10000 is usual", theta)});
   return out;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/model/decoder.h"
-#include "core/model/fault.h"
+#include "core/recipe/breach.h"
 
 namespace ptrain::model {
 
@@ -14,8 +14,8 @@ std::vector<double> rotary_frequencies(const RotarySpec& rotary, std::int64_t he
 // What cosines and sines are multiplied by (yarn; else 1).
 double rotary_factor(const RotarySpec& rotary);
 
-// Parameters that the type needs and lacks, or has no use for, or that contradict each other.
-// `theta` 0: left to the family.
-std::vector<Fault> rope_faults(const recipe::RopeScaling& scaling, double theta);
+// Breaches: parameters that the type needs and lacks, or has no use for, or that contradict each
+// other. `theta` 0: left to the family.
+std::vector<recipe::Breach> rope_breaches(const recipe::RopeScaling& scaling, double theta);
 
 }  // namespace ptrain::model

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/model/family.h"
-#include "core/model/fault.h"
+#include "core/model/rules.h"
 #include "core/recipe/field.h"
 #include "launcher/recipe/resolve.h"
 
@@ -53,11 +53,8 @@ void check_family(const Recipe& recipe, Breaches& out) {
 }
 
 void check_model(const Model& given, Breaches& out) {
-  for (const model::Fault& fault : model::faults_of(model::with_defaults(given))) {
-    Breach breach{{}, fault.message};
-    for (const std::string& field : fault.fields) breach.paths.push_back("model." + field);
+  for (Breach& breach : model::breaches_of(model::with_defaults(given)))
     out.push_back(std::move(breach));
-  }
 }
 
 void check_heads(const Model& given, Breaches& out) {

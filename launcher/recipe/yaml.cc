@@ -169,8 +169,8 @@ Node broken_node() {
 
 Node parse_yaml(std::string_view text, const std::string& file,
                 std::vector<Violation>& violations) {
-  if (auto fault = fault_of_text(text, file)) {
-    violations.push_back(std::move(*fault));
+  if (auto violation = violation_of_text(text, file)) {
+    violations.push_back(std::move(*violation));
     return broken_node();
   }
   Builder builder(file, violations);

@@ -39,7 +39,7 @@ bool is_refused_control(unsigned byte) {
 
 }  // namespace
 
-std::optional<Violation> fault_of_text(std::string_view text, const std::string& file) {
+std::optional<Violation> violation_of_text(std::string_view text, const std::string& file) {
   Place place{file, 1, 1};
   if (text.size() > kMostYamlBytes) {
     return Violation{place, "", fmt::format("larger than {} bytes", kMostYamlBytes)};

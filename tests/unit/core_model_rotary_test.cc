@@ -7,6 +7,7 @@
 #include "core/model/architecture.h"
 #include "core/model/hf_config.h"
 #include "core/model/rotary.h"
+#include "core/model/rules.h"
 
 namespace ptrain::model {
 namespace {
@@ -33,7 +34,7 @@ TEST(Rotary, FrequenciesAreThoseOfTransformers) {
 }
 
 std::string error_of(const recipe::RopeScaling& scaling, double theta = 1e4) {
-  const Status status = status_of(rope_faults(scaling, theta));
+  const Status status = status_of(rope_breaches(scaling, theta));
   return status ? "" : status.error().message;
 }
 
