@@ -115,10 +115,9 @@ class Comparer {
 
 }  // namespace
 
-// Rows and initial values are the same bits; only the sums of a sketch may be rounded. float64 and
-// float32 as what layouts are tested with. In bfloat16 a product is rounded
-// to 8 bits, so that sums in another order may differ in the last of them, a few parts in a
-// thousand.
+// Rows and initial values are the same bits; only the sums of a sketch may be rounded. What float64
+// and float32 may differ by is what layouts are tested with. In bfloat16 a product is rounded to 8
+// bits, so that sums in another order may differ in the last of them, a few parts in a thousand.
 double tolerance(Stage stage, Precision precision) {
   if (stage == Stage::kRows) return 0;  // sums of whole numbers
   if (stage == Stage::kInitial) return 1e-13;

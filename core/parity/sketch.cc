@@ -2,22 +2,12 @@
 
 #include <cmath>
 
+#include "core/packing/random.h"
+
 namespace ptrain::parity {
 
-namespace {
-
-// The finaliser of SplitMix64: neighbouring indices get unrelated bits.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 void Sketch::add(std::int64_t index, double value) {
-  const std::uint64_t bits = mixed(static_cast<std::uint64_t>(index));
+  const std::uint64_t bits = packing::RandomStream(static_cast<std::uint64_t>(index)).next();
   sums[bits % kSums] += (bits >> 63) == 0 ? value : -value;
 }
 
