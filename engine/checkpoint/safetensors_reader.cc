@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/safetensors/import.h"
+#include "engine/base/all_finite.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/tensor.h"
 #include "engine/checkpoint/agree.h"
@@ -30,13 +30,6 @@ std::string torch_name(const std::string& dtype) {
   if (dtype == "F32") return "float32";
   if (dtype == "F64") return "float64";
   return dtype == "F16" ? "float16" : "bfloat16";
-}
-
-bool all_finite(const Tensor& values) {
-  return dispatch(values.dtype, [&](auto zero) {
-    const auto* data = values.as<decltype(zero)>();
-    return std::all_of(data, data + values.cols, [](auto value) { return std::isfinite(value); });
-  });
 }
 
 class Folder {

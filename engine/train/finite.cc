@@ -3,25 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
 #include <set>
 
+#include "engine/base/all_finite.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/agree.h"
 
 namespace ptrain::train {
-namespace {
-
-// Of one row.
-bool all_finite(const Tensor& values) {
-  return dispatch(values.dtype, [&](auto zero) {
-    const auto* data = values.as<decltype(zero)>();
-    return std::all_of(data, data + values.cols, [](auto value) { return std::isfinite(value); });
-  });
-}
-
-}  // namespace
 
 void check_finite(const RankState& state, const std::string& source) {
   checkpoint::together(state.world, [&] {
