@@ -47,7 +47,8 @@ endfunction()
 
 # ptrain_kernel_twins(NAME [cpu|emulated|cuda TARGET]...): what is linked with the library NAME for
 # each place where kernels can run. The program or module that is linked in the end chooses by its
-# property PTRAIN_KERNELS (none: cpu); all else is the same objects.
+# property PTRAIN_KERNELS (none: cpu); all else is the same objects. Targets of `cuda` need not exist
+# without the CUDA module, nor those of `emulated` (in tests/cuda) without tests: nothing chooses them.
 function(ptrain_kernel_twins name)
   set(choice $<TARGET_PROPERTY:PTRAIN_KERNELS>)
   while(ARGN)
