@@ -40,8 +40,8 @@ class PlanCommand : public RunFixture {
 };
 
 // Two ranks, 4 rows of the short shape and 2 of the long. Short: of two rows a rank micro-batches
-// of 1 or 2, each computed again or not: 4 layouts of dp 2, 12 of shard 2 with its three zeros; tp,
-// cp and pp of 2 are not available. Long: 2, 6 and 3.
+// of 1 or 2, each with three kinds of recomputation: 6 layouts of dp 2, 18 of shard 2 with its three
+// zeros; tp, cp and pp of 2 are not available. Long: 3, 9 and 3.
 TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   const auto planned = plan_json("parallel=auto");
   EXPECT_EQ(planned["version"], 1);
@@ -54,7 +54,7 @@ TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) ++in_text;
   for (std::sregex_iterator it(text.begin(), text.end(), out), end; it != end; ++it)
     in_text += std::stoul((*it)[1]);
-  const std::size_t expected[] = {4 + 12 + 3, 2 + 6 + 3};
+  const std::size_t expected[] = {6 + 18 + 3, 3 + 9 + 3};
   ASSERT_EQ(planned["shapes"].size(), 2u);
   for (std::size_t s = 0; s < 2; ++s) {
     const auto& shape = planned["shapes"][s];
