@@ -40,8 +40,8 @@ class PlanCommand : public RunFixture {
 };
 
 // Two ranks, 4 rows of the short shape and 2 of the long. Short: of two rows a rank micro-batches
-// of 1 or 2, each with three kinds of recomputation: 6 layouts of dp 2, 18 of shard 2 with its three
-// zeros; tp, cp and pp of 2 are not available. Long: 3, 9 and 3.
+// of 1 or 2, each with three kinds of recomputation: 6 layouts of dp 2, 18 of shard 2 with its
+// three zeros; tp, cp and pp of 2 are not available. Long: 3, 9 and 3.
 TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   const auto planned = plan_json("parallel=auto");
   EXPECT_EQ(planned["version"], 1);
