@@ -93,12 +93,4 @@ void run(const bench::Shape& shape, DType compute_dtype) {
 }  // namespace
 }  // namespace ptrain
 
-int main(int argc, char** argv) {
-  try {
-    const auto [shape, compute] = ptrain::bench::shape_and_dtype_from(argc, argv);
-    ptrain::run(shape, compute);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return ptrain::bench::run_on(argc, argv, ptrain::run); }

@@ -1,7 +1,9 @@
 #include "tests/bench/shape.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <random>
 #include <string_view>
 
@@ -17,10 +19,16 @@ Shape shape_from(int argc, char** argv, int first, Shape shape) {
   return shape;
 }
 
-std::pair<Shape, DType> shape_and_dtype_from(int argc, char** argv) {
+int run_on(int argc, char** argv, void (*run)(const Shape& shape, DType compute_dtype)) {
   const bool rounds = argc > 1 && argv[1] == std::string_view("bf16");
-  return {shape_from(argc, argv, rounds ? 2 : 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}),
-          rounds ? DType::kBFloat16 : DType::kFloat32};
+  try {
+    run(shape_from(argc, argv, rounds ? 2 : 1, {4, 256, 8, 4, 768, 256, 16, 128, 8}),
+        rounds ? DType::kBFloat16 : DType::kFloat32);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
 }
 
 double cpu_seconds() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "core/model/architecture.h"
 #include "engine/data/batch.h"
@@ -16,8 +15,9 @@ struct Shape {
 
 // The members in their order from argv[first] on; those that are not given stay.
 Shape shape_from(int argc, char** argv, int first, Shape shape);
-// [bf16] and the members, beginning with a small model.
-std::pair<Shape, DType> shape_and_dtype_from(int argc, char** argv);
+// The main function of a bench: calls `run` with the shape and dtype of its arguments, [bf16] and
+// the members, beginning with a small model. Prints what it throws; 1 then.
+int run_on(int argc, char** argv, void (*run)(const Shape& shape, DType compute_dtype));
 
 // Of this process so far.
 double cpu_seconds();

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/plan/plan.h"
+#include "tests/support/small_recipe.h"
 
 namespace ptrain::plan {
 namespace {
@@ -10,20 +11,8 @@ constexpr std::int64_t kGib = std::int64_t{1} << 30;
 // 12 rows in a step.
 PlanInput input_with(int gpus, int nodes = 1) {
   PlanInput input;
-  recipe::Recipe& recipe = input.recipe;
-  recipe.name = "small";
-  recipe.model.hidden_size = 64;
-  recipe.model.intermediate_size = 128;
-  recipe.model.num_hidden_layers = 2;
-  recipe.model.num_attention_heads = 4;
-  recipe.model.vocab_size = 320;
-  recipe.cluster.nodes = nodes;
-  recipe::Shape shape;
-  shape.name = "short";
-  shape.sequence = 32;
-  shape.global_batch_tokens = 32 * 12;
-  shape.steps = 1;
-  recipe.shapes = {shape};
+  input.recipe = support::small_recipe();
+  input.recipe.cluster.nodes = nodes;
   input.cluster = {"gpus", {}, cluster::default_gpu_figures(), cluster::default_link()};
   input.cluster.nodes.assign(static_cast<std::size_t>(nodes), {"n", 3, kGib, gpus, 8 * kGib});
   return input;

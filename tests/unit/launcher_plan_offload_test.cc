@@ -8,6 +8,7 @@
 #include "launcher/plan/plan.h"
 #include "launcher/plan/report.h"
 #include "launcher/plan/simulate.h"
+#include "tests/support/simulated.h"
 
 namespace ptrain::plan {
 namespace {
@@ -16,6 +17,8 @@ using program::Action;
 using program::Kind;
 using program::Lane;
 using recipe::Offload;
+using support::action;
+using support::exposed;
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
@@ -77,19 +80,6 @@ TEST(OffloadPlan, IsChosenWhereNothingElseFits) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().hint.find("parallel.offload: optimizer"), std::string::npos)
       << refused.error().hint;
-}
-
-Action action(int id, Lane lane, Kind kind, std::vector<int> after = {}) {
-  Action out;
-  out.id = id;
-  out.lane = lane;
-  out.kind = kind;
-  out.after = std::move(after);
-  return out;
-}
-
-double exposed(const RankTimeline& rank, Lane lane) {
-  return rank.exposed_s[static_cast<std::size_t>(lane)];
 }
 
 // By hand, on one core: fetches 0-3 and 3-6, the norm (of the reduce lane, which takes the core)

@@ -5,28 +5,14 @@
 
 #include "launcher/plan/explain.h"
 #include "launcher/plan/plan.h"
+#include "tests/support/small_recipe.h"
 
 namespace ptrain::plan {
 namespace {
 
-constexpr std::int64_t kGib = std::int64_t{1} << 30;
+using support::small_recipe;
 
-recipe::Recipe small_recipe() {
-  recipe::Recipe recipe;
-  recipe.name = "small";
-  recipe.model.hidden_size = 64;
-  recipe.model.intermediate_size = 128;
-  recipe.model.num_hidden_layers = 2;
-  recipe.model.num_attention_heads = 4;
-  recipe.model.vocab_size = 320;
-  recipe::Shape shape;
-  shape.name = "short";
-  shape.sequence = 32;
-  shape.global_batch_tokens = 32 * 12;
-  shape.steps = 1;
-  recipe.shapes = {shape};
-  return recipe;
-}
+constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
 cluster::Cluster machine(int cores, std::int64_t memory = 8 * kGib, int nodes = 1) {
   cluster::Cluster out{"machine", {}, cluster::default_figures(), cluster::default_link()};

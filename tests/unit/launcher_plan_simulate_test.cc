@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "launcher/plan/simulate.h"
+#include "tests/support/simulated.h"
 
 namespace ptrain::plan {
 namespace {
@@ -10,15 +11,8 @@ using program::Action;
 using program::Kind;
 using program::Lane;
 using program::Program;
-
-Action action(int id, Lane lane, Kind kind, std::vector<int> after = {}) {
-  Action out;
-  out.id = id;
-  out.lane = lane;
-  out.kind = kind;
-  out.after = std::move(after);
-  return out;
-}
+using support::action;
+using support::exposed;
 
 // Gather, then compute on it, then reduce; a second gather runs beside the compute.
 Program three_lanes() {
@@ -38,10 +32,6 @@ SimulateOptions by_id(std::vector<double> seconds, bool serial = false) {
   };
   options.serial = serial;
   return options;
-}
-
-double exposed(const RankTimeline& rank, Lane lane) {
-  return rank.exposed_s[static_cast<std::size_t>(lane)];
 }
 
 // By hand: gathers 0-2 and 2-5; computes 2-3 and 5-9; reduce 9-10. Compute waits 2 + 2 for gathers
