@@ -19,7 +19,7 @@ using program::Keep;
 using program::Kind;
 using program::Lane;
 
-Keep keep_of(const Action& action, std::string_view attribute) {
+Keep keep_in(const Action& action, std::string_view attribute) {
   const auto keep = program::keep_named(action.attribute(attribute));
   PT_CHECK(keep.has_value());
   return *keep;
@@ -200,7 +200,7 @@ layers::Context Executor::context(const Action& action, int layer) {
 void Executor::forward(const Action& action, int layer) {
   const auto kind = architecture_.layers[static_cast<std::size_t>(layer)].kind;
   const std::int64_t num_tokens = batch(action.micro_batch).num_tokens();
-  const Keep keep = keep_of(action, "keep");
+  const Keep keep = keep_in(action, "keep");
   stashes_.take(layer, action.micro_batch, num_tokens, keep);
   const Tensor x = kind == model::LayerKind::kEmbedding
                        ? Tensor{}
@@ -238,7 +238,7 @@ void Executor::finish_head(const Action& action, int layer, const Tensor& x, Kee
 void Executor::recompute(const Action& action, int layer) {
   stashes_.complete(layer, action.micro_batch, batch(action.micro_batch).num_tokens());
   const layers::Layer& code = *layers_[static_cast<std::size_t>(layer)];
-  if (keep_of(action, "from") == Keep::kInput) {
+  if (keep_in(action, "from") == Keep::kInput) {
     code.recompute(context(action, layer));
   } else {
     code.remake(context(action, layer));

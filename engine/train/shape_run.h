@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "core/model/architecture.h"
 #include "core/program/action.h"

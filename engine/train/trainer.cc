@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
