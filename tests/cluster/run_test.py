@@ -6,7 +6,9 @@ Ends with 77, and the reason, where no cluster can be started.
 """
 
 import json
+import os
 import pathlib
+import pwd
 import shutil
 import signal
 import sys
@@ -40,7 +42,7 @@ SHARDED = "parallel={dp: 1, shard: 2, zero: 3}"
 class RunTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.work = FOLDER / "runs"
+        cls.work = FOLDER / "runs of ptrain"  # blanks in every path
         shutil.rmtree(cls.work, ignore_errors=True)
         (cls.work / "text").mkdir(parents=True)
         for i in range(60):
@@ -77,8 +79,16 @@ class RunTest(unittest.TestCase):
         # Without these Slurm itself ends a job whose node is lost, and starts it again.
         job = self.cluster.submit(command, f"-N{num_nodes}", "--no-kill", "--no-requeue",
                                   f"--output={self.work}/{name}.out", cwd=self.work)
-        until(lambda: self.num_steps(name) >= 20, 60, f"{name} trains")
+        self.wait_for_step(job, name, 20)
         return job
+
+    def wait_for_step(self, job, name, step):
+        def trains():
+            state = self.cluster.job(job)["JobState"]
+            if state not in ("PENDING", "CONFIGURING", "RUNNING"):
+                self.fail(f"{state}: " + (self.work / f"{name}.out").read_text())
+            return self.num_steps(name) >= step
+        until(trains, 60, f"{name} makes {step} steps")
 
     def num_steps(self, name):
         path = self.work / name / "metrics.jsonl"
@@ -117,6 +127,18 @@ class RunTest(unittest.TestCase):
         hosts = {event["rank"]: event["host"] for event in map(json.loads, events)
                  if event["kind"] == "rank_ready"}
         self.assertEqual(hosts, {place["rank"]: place["node"] for place in plan["ranks"]})
+
+    def test_a_user_who_is_not_root(self):
+        user = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+        mine = self.work / "of nobody"
+        mine.mkdir()
+        shutil.copytree(self.work / "text", mine / "text")
+        shutil.copy(self.work / "recipe.yaml", mine)
+        os.chown(mine, pwd.getpwnam("nobody").pw_uid, -1)
+        self.cluster.run(*user, "salloc", "-Q", "-N4", PTRAIN, "run", "recipe.yaml", "--directory",
+                         "run", cwd=mine, environment=dict(self.environment, HOME=str(mine),
+                                                           XDG_CACHE_HOME=str(mine)))
+        self.assertEqual(json.loads((mine / "run" / "verdict.json").read_text())["code"], 0)
 
     def test_dry_run_shows_srun(self):
         said = self.ptrain(4, "run", "recipe.yaml", "--dry-run")
@@ -159,8 +181,8 @@ class RunTest(unittest.TestCase):
         self.assertEqual(missing.returncode, 3)
         self.assertIn("salloc --nodes=2", missing.stderr)
         job = self.cluster.submit(f"'{PTRAIN}' resume stopped", "-N2", "--nodelist=node3,node4",
-                                  f"--output={self.work}/resumed.out", cwd=self.work)
-        until(lambda: self.num_steps("stopped") >= before + 20, 60, "it goes on")
+                                  f"--output={self.work}/stopped.out", cwd=self.work)
+        self.wait_for_step(job, "stopped", before + 20)
         self.cluster.run(PTRAIN, "stop", self.work / "stopped", on="node3")
         self.assertEqual(self.cluster.wait(job)["ExitCode"], "20:0")
 
