@@ -171,6 +171,14 @@ class RunTest(unittest.TestCase):
         until(self.no_rank_left, 30, "no rank is left")
         print(f"ranks gone {time.monotonic() - begin:.1f} s after their supervisor", file=sys.stderr)
 
+    def test_stopped_at_once(self):
+        job = self.started("at-once", 4, "run", "long.yaml")
+        self.cluster.run(PTRAIN, "stop", "--now", self.work / "at-once", on="node1")
+        ended = self.cluster.wait(job)
+        self.assertNotEqual(ended["ExitCode"], "0:0")
+        self.assertIn("stopped at once", self.read("at-once", "verdict.json")["reason"])
+        until(self.no_rank_left, 2, "no rank is left")
+
     def test_stop_and_resume_on_other_nodes(self):
         job = self.started("stopped", 2, "run", "long.yaml", DP)
         self.cluster.run(PTRAIN, "stop", self.work / "stopped", on="node1")
@@ -180,6 +188,8 @@ class RunTest(unittest.TestCase):
                                    environment=self.environment)
         self.assertEqual(missing.returncode, 3)
         self.assertIn("salloc --nodes=2", missing.stderr)
+        self.assertRegex(self.ptrain(1, "resume", "stopped", code=3),
+                         "the plan needs 2 nodes, Slurm job [0-9]+ has 1")
         job = self.cluster.submit(f"'{PTRAIN}' resume stopped", "-N2", "--nodelist=node3,node4",
                                   f"--output={self.work}/stopped.out", cwd=self.work)
         self.wait_for_step(job, "stopped", before + 20)
