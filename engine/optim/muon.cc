@@ -41,9 +41,10 @@ void muon(const MuonOptions& options, const Step& step, const Tensor& parameter,
   const double rate = step.learning_rate * rate_factor(options, parameter);
   const Tensor x = contiguous(scratch.data, parameter.dtype, size.rows, size.cols);
   take_gradient(options, step.scale, {gradient, momentum_buffer}, x);
-  move(parameter,
-       orthogonalise(x, scratch.columns(x.num_elements(), scratch.cols - x.num_elements())),
-       1 - decay, rate);
+  apply_direction(
+      parameter,
+      orthogonalise(x, scratch.columns(x.num_elements(), scratch.cols - x.num_elements())),
+      1 - decay, rate);
 }
 
 }  // namespace ptrain::optim

@@ -23,7 +23,7 @@ void take_gradient(const MuonOptions& options, double scale, const MuonGradient&
   });
 }
 
-void move(const Tensor& parameter, const Tensor& direction, double keep, double rate) {
+void apply_direction(const Tensor& parameter, const Tensor& direction, double keep, double rate) {
   const bool transposed = direction.rows != parameter.rows;
   dispatch(parameter.dtype, [&]<class T>(T) {
     for (std::int64_t row = 0; row < parameter.rows; ++row) {

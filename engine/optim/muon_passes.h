@@ -5,16 +5,20 @@
 
 namespace ptrain::optim {
 
+// The passes of Muon over elements, one twin for each place where kernels run. All tensors are
+// matrices of one dtype, fp32 or fp64, whose rows lie side by side.
+
 struct MuonGradient {
-  Tensor gradient, momentum_buffer;
+  Tensor gradient;         // [rows, cols]
+  Tensor momentum_buffer;  // [rows, cols]: the mean of gradients up to now
 };
 
 // Moves the mean of gradients by `scale` times the gradient, and writes what is to be
-// orthogonalised into `to`: of the same shape, or transposed.
+// orthogonalised into `to`: [rows, cols], or transposed.
 void take_gradient(const MuonOptions& options, double scale, const MuonGradient& in,
                    const Tensor& to);
 
 // parameter = keep * parameter - rate * direction, which may be transposed.
-void move(const Tensor& parameter, const Tensor& direction, double keep, double rate);
+void apply_direction(const Tensor& parameter, const Tensor& direction, double keep, double rate);
 
 }  // namespace ptrain::optim

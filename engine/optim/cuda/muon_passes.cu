@@ -45,7 +45,7 @@ void take_gradient(const MuonOptions& options, double scale, const MuonGradient&
   });
 }
 
-void move(const Tensor& parameter, const Tensor& direction, double keep, double rate) {
+void apply_direction(const Tensor& parameter, const Tensor& direction, double keep, double rate) {
   dispatch(parameter.dtype, [&]<class T>(T) {
     kernels::each_element(parameter.rows, parameter.cols,
                           Move<T>{View<T>(parameter), View<T>(direction), static_cast<T>(keep),
