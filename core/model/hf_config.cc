@@ -92,6 +92,10 @@ class Importer {
     reader_.read(name_of(field), value);
   }
 
+  void positive(std::string_view field, double& value) {
+    reader_.read_positive(name_of(field), value);
+  }
+
   void sizes() {
     required("vocab_size", model().vocab_size);
     required("hidden_size", model().hidden_size);
@@ -115,9 +119,9 @@ class Importer {
     if (field == "hidden_act") activation();
     if (field == "attention_bias") read(field, model().attention_bias);
     if (field == "mlp_bias") read(field, model().mlp_bias);
-    if (field == "rms_norm_eps") read(field, model().rms_norm_eps);
-    if (field == "layer_norm_eps") read(field, model().layer_norm_eps);
-    if (field == "query_pre_attn_scalar") read(field, model().query_pre_attn_scalar);
+    if (field == "rms_norm_eps") positive(field, model().rms_norm_eps);
+    if (field == "layer_norm_eps") positive(field, model().layer_norm_eps);
+    if (field == "query_pre_attn_scalar") positive(field, model().query_pre_attn_scalar);
     if (field == "attn_logit_softcapping") read(field, model().attn_logit_softcapping);
     if (field == "final_logit_softcapping") read(field, model().final_logit_softcapping);
   }

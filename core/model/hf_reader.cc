@@ -34,6 +34,12 @@ void HfReader::read(const std::string& name, double& value) {
   value = found->is_null() ? 0 : found->get<double>();
 }
 
+void HfReader::read_positive(const std::string& name, double& value) {
+  read(name, value);
+  const json* found = find(name);
+  if (found != nullptr && found->is_number() && value == 0) refuse(name, "0 is not above zero");
+}
+
 void HfReader::read(const std::string& name, bool& value) {
   const json* found = find(name);
   if (found == nullptr) return;

@@ -20,6 +20,8 @@ class HfReader {
   // A field that is there sets `value`, null to zero; one of another kind is a reason.
   void read(const std::string& name, std::int64_t& value);
   void read(const std::string& name, double& value);
+  // The same; a 0 that the file gives is a reason, because recipes mean `auto` by it.
+  void read_positive(const std::string& name, double& value);
   void read(const std::string& name, bool& value);
   void read(const std::string& name, std::string& value);
 

@@ -44,7 +44,7 @@ void read_context(HfReader& reader, std::int64_t max_positions, RopeScaling& sca
 void read_parameters(const json& object, const std::string& path, std::int64_t max_positions,
                      double& theta, RopeScaling& scaling, Notes notes) {
   HfReader reader(object, path + ".", notes.reasons);
-  reader.read("rope_theta", theta);
+  reader.read_positive("rope_theta", theta);
   read_type(reader, scaling);
   for (const ScalingField& field : kScalingFields)
     if (field.is_read_by(scaling.rope_type))
@@ -88,8 +88,8 @@ void read_by_layer_type(const json& object, bool has_local, recipe::Model& model
 void read_rope(HfReader& reader, bool has_local, recipe::Model& model,
                std::vector<std::string>& reasons, std::vector<std::string>& warnings) {
   const Notes notes{reasons, warnings};
-  reader.read("rope_theta", model.rope_theta);
-  if (has_local) reader.read("rope_local_base_freq", model.rope_local_base_freq);
+  reader.read_positive("rope_theta", model.rope_theta);
+  if (has_local) reader.read_positive("rope_local_base_freq", model.rope_local_base_freq);
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const json* found = reader.find(name);
     if (found == nullptr || found->is_null()) continue;

@@ -1,6 +1,5 @@
 #include "core/recipe/json.h"
 
-
 #include <nlohmann/json.hpp>
 
 #include "core/recipe/field.h"
@@ -84,6 +83,15 @@ Result<Recipe> from_json(const json& value) {
     return tl::unexpected(report("the recipe in JSON", std::move(reading.violations)));
   }
   return std::move(reading.recipe);
+}
+
+std::vector<Violation> violations_of(const Model& model) {
+  Recipe recipe;
+  recipe.model = model;
+  const auto root = node_of({{"model", to_json(recipe)["model"]}}, 0);
+  std::vector<Violation> found = root ? read_document(*root).violations : std::vector<Violation>{};
+  std::erase_if(found, [](const Violation& fault) { return !fault.path.starts_with("model."); });
+  return found;
 }
 
 }  // namespace ptrain::recipe

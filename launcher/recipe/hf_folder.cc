@@ -8,6 +8,7 @@
 
 #include "core/model/architecture.h"
 #include "core/model/hf_config.h"
+#include "core/recipe/json.h"
 #include "core/safetensors/import.h"
 #include "launcher/base/file.h"
 
@@ -62,6 +63,9 @@ HfModel read_hf_model(const Node& root, const FindModel& find_model,
                                       error.hint.empty() ? "" : " (" + error.hint + ")")});
     return result;
   }
+  for (const Violation& fault : violations_of(config->model))
+    violations.push_back(
+        {hf->place, "model.hf", fmt::format("{}: {}: {}", file->path, fault.path, fault.message)});
   result.model = std::move(config->model);
   result.model->hf = fs::path(file->path).parent_path().string();
   result.warnings = std::move(config->warnings);

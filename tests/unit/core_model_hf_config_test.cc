@@ -159,6 +159,9 @@ TEST(HfConfig, WhatCannotBeTrainedIsNamedAllAtOnce) {
             "a model that cannot be trained here: attn_logit_softcapping: this family has none");
   EXPECT_EQ(error_of(kLlama31, {{"num_key_value_heads", 5}}),
             "model.num_attention_heads 32 is not a multiple of model.num_key_value_heads 5");
+  EXPECT_EQ(error_of(kLlama31, {{"rms_norm_eps", 0}, {"rope_theta", 0.0}}),
+            "a model that cannot be trained here: rms_norm_eps: 0 is not above zero; rope_theta: 0 "
+            "is not above zero");
   for (const char* text : {"", "[]", "{", "{\"model_type\": 3}"})
     EXPECT_FALSE(from_hf_config(text));
 }

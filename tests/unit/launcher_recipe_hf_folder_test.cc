@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "launcher/recipe/hf_folder.h"
@@ -63,6 +64,23 @@ TEST(HfFolder, SaysWhatIsMissing) {
   const std::string text = why({"model.hf=missing"});
   EXPECT_TRUE(has(text, "model.hf: there is no such file")) << text;
   EXPECT_FALSE(has(text, "hidden_size")) << text;
+}
+
+TEST(HfFolder, RefusesWhatARecipeMayNotSay) {
+  const FindModel find_odd = [](const std::string& file) -> Result<NamedText> {
+    PTRAIN_TRY(NamedText found, find(file));
+    auto config = nlohmann::json::parse(found.text);
+    config.update({{"initializer_range", 0.0}, {"rms_norm_eps", 2.0}});
+    return NamedText{found.path, config.dump()};
+  };
+  const auto recipe = read_recipe_text({"recipe.yaml", kRecipe}, {}, find_odd);
+  ASSERT_FALSE(recipe);
+  const std::string& text = recipe.error().message;
+  EXPECT_TRUE(has(text,
+                  "recipe.yaml:3:13: model.hf: /models/small/config.json: "
+                  "model.initializer_range: 0.0 is out of range; allowed: above 0"))
+      << text;
+  EXPECT_TRUE(has(text, "model.rms_norm_eps: 2.0 is out of range")) << text;
 }
 
 TEST(HfFolder, RefusesATokenizerBeyondItsVocabulary) {
