@@ -46,8 +46,16 @@ Result<Manifest> manifest_from_text(std::string_view text) {
            "use an older checkpoint");
   const auto json = parse_json(text, kManifestName);
   if (!json) return damaged;
-  const Json files = FieldReader(*json, kManifestName).object("files");
-  if (!files.is_object()) return damaged;
+  FieldReader reader(*json, kManifestName);
+  int version = 1;
+  if (json->contains("version")) reader.get("version", version);
+  const Json files = reader.object("files");
+  if (!reader.status() || version < 1) return damaged;
+  if (version > kManifestVersion)
+    return fail(ExitCode::kUnusable,
+                fmt::format("it has version {}, but this build reads versions up to {}", version,
+                            kManifestVersion),
+                "use a newer ptrain, or an older checkpoint");
   Manifest manifest;
   for (const auto& [name, fields] : files.items())
     if (!read_file(fields, name, manifest[name])) return damaged;

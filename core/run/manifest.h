@@ -12,6 +12,7 @@
 namespace ptrain::run {
 
 inline constexpr const char* kManifestName = "ptrain.json";
+inline constexpr int kManifestVersion = 2;  // 1: one checksum a file
 
 // ptrain.json of a checkpoint: size and checksums of every other file in its folder. A checksum
 // covers a block, so that several threads and ranks can check one file.
@@ -27,7 +28,7 @@ using Manifest = std::map<std::string, ListedFile>;
 std::string hash_text(std::uint64_t hash);
 
 nlohmann::json to_json(const ListedFile& file);
-// Error (kUnusable): it does not list files.
+// Error (kUnusable): it does not list files, or is of a later version.
 Result<Manifest> manifest_from_text(std::string_view text);
 
 }  // namespace ptrain::run

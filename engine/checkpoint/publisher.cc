@@ -79,8 +79,9 @@ void Publisher::write_lists(std::vector<RankFile> files) const {
   fault::point("save.merge");
   const std::vector<std::byte> metadata = dcp::write_metadata(merge(std::move(files)));
   listed[".metadata"] = write_small(temporary_ + "/.metadata", metadata, kMetadata);
-  const std::string manifest =
-      Json{{"version", 2}, {"ranks", ranks}, {"files", std::move(listed)}}.dump(1) + "\n";
+  const Json lists = {
+      {"version", run::kManifestVersion}, {"ranks", ranks}, {"files", std::move(listed)}};
+  const std::string manifest = lists.dump(1) + "\n";
   write_small(temporary_ + "/" + kManifestName, std::as_bytes(std::span(manifest)), kManifest);
 }
 

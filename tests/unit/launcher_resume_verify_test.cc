@@ -79,6 +79,11 @@ TEST_F(Verify, ADamagedListOrOneThatLeadsOutIsRefused) {
   EXPECT_NE(fault(Look::kSizes).find("does not list the files"), std::string::npos);
   std::ofstream(folder_ / "ptrain.json") << R"({"files": {"../x": {"bytes": 1, "xxh3": ""}}})";
   EXPECT_NE(fault(Look::kSizes).find("outside the checkpoint"), std::string::npos);
+  std::ofstream(folder_ / "ptrain.json") << R"({"version": 3, "files": {}})";
+  EXPECT_NE(fault(Look::kSizes).find("it has version 3, but this build reads versions up to 2"),
+            std::string::npos);
+  std::ofstream(folder_ / "ptrain.json") << R"({"version": "x", "files": {}})";
+  EXPECT_NE(fault(Look::kSizes).find("does not list the files"), std::string::npos);
   fs::remove(folder_ / "ptrain.json");
   EXPECT_NE(fault(Look::kSizes).find("ptrain.json is missing"), std::string::npos);
 }
