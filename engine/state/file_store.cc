@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -82,9 +83,16 @@ class FileStore final : public OffloadStore {
                     folder_));
   }
 
-  [[noreturn]] static void refuse_start(const char* verb, const std::string& path, int error) {
-    throw EngineError(ExitCode::kEnvironment, fmt::format("cannot {} {} for offloaded state: {}",
-                                                          verb, path, std::strerror(error)));
+  [[noreturn]] void refuse_start(const char* verb, const std::string& path, int error) const {
+    std::error_code no_link;
+    const auto target = std::filesystem::read_symlink(folder_, no_link);
+    throw EngineError(
+        ExitCode::kEnvironment,
+        fmt::format("cannot {} {} for offloaded state: {}{}", verb, path, std::strerror(error),
+                    no_link ? "" : fmt::format(" ({} is a link to {})", folder_, target.string())),
+        fmt::format("let {} be a folder where you may write, or a link to one, or set "
+                    "parallel.offload: none",
+                    folder_));
   }
 
   [[noreturn]] void refuse(const char* verb, int error) const {

@@ -80,7 +80,7 @@ void ShapeRun::check_plan() const {
     throw EngineError(ExitCode::kEnvironment,
                       fmt::format("rank {} compiles another program than the plan's (hash {})",
                                   world_.rank(), hash),
-                      "the plan was made by another build of ptrain: plan again");
+                      "plan.json was changed, or another build of ptrain made it: plan again");
 }
 
 int ShapeRun::data_rank() const {

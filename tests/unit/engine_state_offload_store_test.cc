@@ -39,7 +39,7 @@ class Store : public testing::Test {
       work();
     } catch (const EngineError& error) {
       EXPECT_EQ(error.error().code, code);
-      return error.what();
+      return std::string(error.what()) + " | " + error.error().hint;
     }
     return "";
   }
@@ -104,6 +104,14 @@ TEST_F(Store, WithoutAFolderIsRefused) {
   const auto said =
       error_of([&] { make_file_store(root_ + "/no/such", 0, kPage); }, ExitCode::kEnvironment);
   EXPECT_NE(said.find("No such file"), std::string::npos) << said;
+  EXPECT_NE(said.find("or set parallel.offload: none"), std::string::npos) << said;
+}
+
+TEST_F(Store, SaysWhereALinkThatLeadsNowhereLeads) {
+  fs::create_symlink("/no/such/disk", folder());
+  const auto said = error_of([&] { make_file_store(folder(), 0, kPage); }, ExitCode::kEnvironment);
+  EXPECT_NE(said.find(folder() + " is a link to /no/such/disk"), std::string::npos) << said;
+  EXPECT_NE(said.find("a folder where you may write"), std::string::npos) << said;
 }
 
 TEST_F(Store, NamesADiskThatLosesData) {
