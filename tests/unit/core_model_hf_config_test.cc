@@ -201,26 +201,5 @@ TEST(Families, ACompleteModelStaysAsItIs) {
   }
 }
 
-TEST(Families, LayerTypesAreChecked) {
-  recipe::Model model = model_of(kQwen25);
-  model.layer_types = "sliding_attention,full_attention";
-  EXPECT_EQ(complete(model).error().message,
-            "model.layer_types has sliding_attention, but there is no window; give "
-            "model.sliding_window");
-  model.sliding_window = 4;
-  EXPECT_TRUE(complete(model));
-  model.layer_types = "sliding_attention, linear_attention";
-  EXPECT_EQ(complete(model).error().message,
-            "model.layer_types has 'linear_attention'; allowed: full_attention, sliding_attention, "
-            "separated by commas");
-  for (const char* gaps :
-       {"full_attention,", ",full_attention", "full_attention,,full_attention"}) {
-    model.layer_types = gaps;
-    EXPECT_EQ(complete(model).error().message,
-              "model.layer_types has an empty entry; allowed: full_attention, sliding_attention, "
-              "separated by commas");
-  }
-}
-
 }  // namespace
 }  // namespace ptrain::model
