@@ -214,8 +214,9 @@ TEST(Llama, BadSizesNameTheField) {
               c.hidden_size = 20;
             }),
             "model.hidden_size 20 is not a multiple of model.num_attention_heads 6");
-  EXPECT_EQ(with([](auto& c) { c.final_logit_softcapping = 1e-4; }),
-            "model.final_logit_softcapping is 0.0001; give 0 for none, or 0.001 and more");
+  EXPECT_EQ(
+      with([](auto& c) { c.rope_scaling.factor = 2; }),
+      "model.rope_scaling.factor has no effect: the rope_type does not read it; leave it out");
 }
 
 TEST(Llama, UnknownFamilyIsRefused) {
