@@ -59,10 +59,6 @@ std::uint64_t Window::epoch(int rank, int slot) const {
   return counter(rank, slot).load(std::memory_order_acquire);
 }
 
-bool Window::reached(int slot, std::uint64_t epoch) const {
-  return late(all_, slot, epoch).empty();
-}
-
 std::vector<int> Window::late(const std::vector<int>& ranks, int slot, std::uint64_t epoch) const {
   std::vector<int> late;
   for (const int rank : ranks)

@@ -42,11 +42,10 @@ class Window {
 
   void publish(int slot, std::uint64_t epoch);  // this rank's
   std::uint64_t epoch(int rank, int slot) const;
-  bool reached(int slot, std::uint64_t epoch) const;  // by every rank
-  // Done when all of `ranks` have reached it; must not outlive the window. Its wait: EngineError
-  // after the communicator's time limit.
+  // Done when all of `ranks` have published `epoch` or a later one; must not outlive the window. Its
+  // wait: EngineError after the communicator's time limit.
   WorkHandle expect(std::vector<int> ranks, int slot, std::uint64_t epoch);
-  // Until every rank has reached it.
+  // The same of every rank, waited for.
   void wait(int slot, std::uint64_t epoch);
   void close();  // collective
 
