@@ -42,8 +42,8 @@ class Window {
 
   void publish(int slot, std::uint64_t epoch);  // this rank's
   std::uint64_t epoch(int rank, int slot) const;
-  // Done when all of `ranks` have published `epoch` or a later one; must not outlive the window. Its
-  // wait: EngineError after the communicator's time limit.
+  // Done when all of `ranks` have published `epoch` or a later one; must not outlive the window.
+  // Its wait: EngineError after the communicator's time limit.
   WorkHandle expect(std::vector<int> ranks, int slot, std::uint64_t epoch);
   // The same of every rank, waited for.
   void wait(int slot, std::uint64_t epoch);
