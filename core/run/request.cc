@@ -25,8 +25,7 @@ std::string_view to_string(Mode mode) {
 }
 
 Result<Mode> mode_from(std::string_view text) {
-  for (const Mode mode :
-       {Mode::kTrain, Mode::kProbe, Mode::kData, Mode::kExport, Mode::kParity})
+  for (const Mode mode : {Mode::kTrain, Mode::kProbe, Mode::kData, Mode::kExport, Mode::kParity})
     if (to_string(mode) == text) return mode;
   return fail(ExitCode::kUsage, fmt::format("request: '{}' is not a mode", text),
               "allowed: train, probe, data, export, parity");

@@ -23,8 +23,8 @@ struct PlanInput {
 // A plan with all that was considered.
 struct Planning {
   run::Plan plan;
-  std::string figures;    // where the times come from
-  std::string documents;  // what was taken of their lengths
+  std::string figures;            // where the times come from
+  std::string documents;          // what was taken of their lengths
   std::vector<Ranking> rankings;  // one a shape
   std::vector<std::string>
       notes;  // what the user should know: assumed figures, fewer ranks than cores

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "launcher/recipe/yaml.h"
 
 namespace ptrain::recipe {

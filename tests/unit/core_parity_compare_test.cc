@@ -1,8 +1,8 @@
-#include "core/parity/compare.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "core/parity/compare.h"
 
 namespace ptrain::parity {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/parity/sketch.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "core/parity/sketch.h"
 
 namespace ptrain::parity {
 namespace {

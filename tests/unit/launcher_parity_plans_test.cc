@@ -1,7 +1,6 @@
-#include "launcher/parity/plans.h"
-
 #include <gtest/gtest.h>
 
+#include "launcher/parity/plans.h"
 #include "tests/support/example_plan.h"
 
 namespace ptrain::parity {

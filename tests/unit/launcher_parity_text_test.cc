@@ -1,9 +1,9 @@
-#include "launcher/parity/text.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "launcher/parity/text.h"
 
 namespace ptrain::parity {
 namespace {

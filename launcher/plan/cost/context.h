@@ -22,9 +22,7 @@ struct Placement {
   bool overlaps = false;
   bool on_gpus = false;  // one rank a GPU: rank r on number r % ranks_per_node of its node
 
-  bool shares_memory() const {
-    return num_ranks > 1 && num_ranks == ranks_per_node && !on_gpus;
-  }
+  bool shares_memory() const { return num_ranks > 1 && num_ranks == ranks_per_node && !on_gpus; }
   bool operator==(const Placement&) const = default;
 };
 
