@@ -84,6 +84,10 @@ void apply_override(Node& root, const std::string& text, std::vector<Violation>&
     violations.push_back({place, "", "has no '='; write name=value"});
     return;
   }
+  if (text.find_first_not_of(' ', equals + 1) == std::string::npos) {
+    violations.push_back({place, "", "nothing follows '='; an empty text is name='\"\"'"});
+    return;
+  }
   std::vector<Violation> faults;
   Node value = parse_yaml(std::string_view(text).substr(equals + 1), place.file, faults);
   for (Violation& fault : faults) violations.push_back({place, "", std::move(fault.message)});

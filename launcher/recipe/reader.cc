@@ -86,8 +86,9 @@ Result<NamedText> find_model_file(const std::string& folder, const std::string& 
     PTRAIN_TRY(std::string text, read_file(path, kMostYamlBytes));
     return NamedText{path, std::move(text)};
   }
+  const bool is_one = models.empty() || shipped == beside;
   return fail(ExitCode::kUsage, fmt::format("there is no such file as {}{}", shown(beside),
-                                            models.empty() ? "" : " or " + shown(shipped)));
+                                            is_one ? "" : " or " + shown(shipped)));
 }
 
 }  // namespace

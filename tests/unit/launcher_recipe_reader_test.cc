@@ -217,6 +217,13 @@ TEST(ReadRecipe, ReportsAllOfAModelFileThatIsNowhere) {
       << missing.error().message;
 }
 
+TEST(Reader, AnOverrideWithNothingSaysHowToWriteAnEmptyText) {
+  for (const char* text : {"data.cache=", "data.cache=  "})
+    EXPECT_NE(message_of(read(kGood, {text})).find("an empty text is name='\"\"'"),
+              std::string::npos);
+  EXPECT_TRUE(read(kGood, {"data.cache=\"\""}));
+}
+
 TEST(OverrideRecipe, ChangesAResolvedRecipe) {
   const auto quickstart = read_recipe(quickstart_path(), {});
   ASSERT_TRUE(quickstart) << quickstart.error().message;
