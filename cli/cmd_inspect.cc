@@ -135,7 +135,7 @@ Result<ExitCode> cmd_stop(const InspectArguments& arguments) {
     return fail(ExitCode::kEnvironment, fmt::format("cannot signal the supervisor (pid {})", pid),
                 "stop it as the user who started it, on the machine where it runs");
   say(arguments.now ? "ptrain: stopping now"
-                    : "ptrain: stopping after the step, with a checkpoint");
+                    : "ptrain: stopping after the step, with a checkpoint of what was trained");
   return ExitCode::kDone;
 }
 

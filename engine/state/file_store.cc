@@ -100,7 +100,7 @@ class FileStore final : public OffloadStore {
         ExitCode::kUnusable,
         fmt::format("cannot {} offloaded optimizer state in {}: {} ({} bytes in all, {})", verb,
                     folder_, std::strerror(error), bytes_, free_space(file_)),
-        "mend the disk, or resume with parallel.offload=none; the last checkpoint is untouched");
+        "mend the disk, or go on with parallel.offload=none; checkpoints are untouched");
   }
 
   std::string folder_;

@@ -105,7 +105,9 @@ class Driver {
 
   Status finish() {
     run::Verdict& verdict = outcome_.verdict;
-    if (verdict.code == ExitCode::kDone)
+    if (is_stopped(verdict))
+      verdict.reason = "parity: stopped before all was compared; nothing was trained";
+    else if (verdict.code == ExitCode::kDone)
       judge(verdict);
     else
       for (const auto& line : supervise::failure_lines(setup_.directory, verdict))
@@ -116,6 +118,10 @@ class Driver {
                    {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
     progress_.say("run directory: " + setup_.directory.root);
     return {};
+  }
+
+  static bool is_stopped(const run::Verdict& verdict) {
+    return verdict.code == ExitCode::kStopped || verdict.code == ExitCode::kPreempted;
   }
 
   void judge(run::Verdict& verdict) const {

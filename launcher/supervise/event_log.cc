@@ -33,6 +33,10 @@ Status append_line(const std::string& path, const std::string& line) {
   const int error = errno;
   if (file >= 0) ::close(file);
   if (good) return {};
+  if (error == ENOENT)  // the file itself would have been created
+    return fail(ExitCode::kUnusable,
+                fmt::format("cannot write {}: the run directory was removed or moved", path),
+                "move it back, or start again with `ptrain run`");
   return fail(ExitCode::kEnvironment,
               fmt::format("cannot write {}: {}", path, std::strerror(error)),
               "check that the disk has space left");

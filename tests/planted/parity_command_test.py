@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,17 @@ class Parity(unittest.TestCase):
                              cwd=self.root, env=environment, capture_output=True, text=True,
                              timeout=120, check=False)
         self.assertNotIn(ran.returncode, (0, 10))
+
+    def test_a_stop_is_told_as_one(self):
+        with subprocess.Popen([BINARY, "run", "recipe.yaml", "--parity", "--directory", "stopped"],
+                              cwd=self.root, stderr=subprocess.PIPE, text=True) as running:
+            for line in running.stderr:
+                if line.startswith("parity: shape"):
+                    running.send_signal(signal.SIGINT)
+                    break
+            said = running.stderr.read()
+        self.assertEqual(running.returncode, 20, said)
+        self.assertIn("parity: stopped before all was compared; nothing was trained", said)
 
     def test_usage(self):
         for arguments in (["--json"], ["--parity", "--dry-run"]):

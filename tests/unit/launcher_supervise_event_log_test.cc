@@ -22,5 +22,14 @@ TEST(Verdict, ADamagedFileIsNamedWithARemedy) {
   std::filesystem::remove(path);
 }
 
+TEST(EventLog, SaysThatItsDirectoryIsGone) {
+  EventLog log(run::Directory{"/nowhere/run"});
+  const Status status = log.write(run::EventKind::kWarning, -1, {{"message", "m"}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::kUnusable);
+  EXPECT_NE(status.error().message.find("/nowhere/run/events.jsonl: the run directory was removed"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace ptrain::supervise
