@@ -104,8 +104,10 @@ void export_source(const checkpoint::Source& source, const run::Request& request
   const checkpoint::ExportTarget target{request.output, request.exporting.dtype,
                                         request.exporting.shard_bytes,
                                         recipe_folder_of(run_directory)};
-  for (const auto& file : checkpoint::export_checkpoint(source, target))
+  const auto exported = checkpoint::export_checkpoint(source, target);
+  for (const auto& file : exported.copied)
     fmt::print(stderr, "copied {} as {}\n", file.from, file.name);
+  if (!exported.note.empty()) fmt::print(stderr, "warning: {}\n", exported.note);
 }
 
 void write_export(const run::Request& request, comm::Communicator& world) {

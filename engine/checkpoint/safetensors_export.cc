@@ -69,7 +69,7 @@ class Exporter {
         dtype_(export_dtype(target.dtype)),
         recipe_(recipe_of(source)) {}
 
-  std::vector<TokenizerFile> run() {
+  Exported run() {
     const model::Architecture architecture =
         value_or_throw(model::make_architecture(recipe_.model, DType::kFloat32));
     const std::string config = config_of(architecture);
@@ -80,10 +80,11 @@ class Exporter {
     if (shards.size() > 1) write_text(draft, safetensors::kIndexFile, index_of(shards));
     write_text(draft, "config.json", config);
     if (recipe_.data.tokenizer == "byte") write_text(draft, "TOKENS.md", kByteTokens);
-    const auto files = tokenizer_files(recipe_, target_.recipe_folder);
+    auto files = tokenizer_files(recipe_, target_.recipe_folder);
+    std::string note = missing_tokenizer(recipe_, files);
     for (const TokenizerFile& one : files) write_text(draft, one.name, read_file(one.from));
     draft.publish();
-    return files;
+    return {std::move(files), std::move(note)};
   }
 
  private:
@@ -186,7 +187,7 @@ class Exporter {
 
 }  // namespace
 
-std::vector<TokenizerFile> export_checkpoint(const Source& source, const ExportTarget& target) {
+Exported export_checkpoint(const Source& source, const ExportTarget& target) {
   return Exporter(source, target).run();
 }
 

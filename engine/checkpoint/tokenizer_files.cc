@@ -1,5 +1,7 @@
 #include "engine/checkpoint/tokenizer_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -35,6 +37,19 @@ std::vector<TokenizerFile> tokenizer_files(const recipe::Recipe& recipe,
   if (!recipe.model.hf.empty())
     for (const char* name : kNames) add(fs::path(recipe.model.hf) / name, name, out);
   return out;
+}
+
+std::string missing_tokenizer(const recipe::Recipe& recipe,
+                              const std::vector<TokenizerFile>& files) {
+  const std::string& named =
+      recipe.data.tokenizer_file.empty() ? recipe.model.hf : recipe.data.tokenizer_file;
+  if (recipe.data.tokenizer == "byte" || named.empty()) return {};
+  const auto encodes = [](const TokenizerFile& file) {
+    return file.name == "tokenizer.json" || file.name == "tokenizer.model" ||
+           file.name == "vocab.json";
+  };
+  if (std::ranges::any_of(files, encodes)) return {};
+  return fmt::format("no tokenizer was found in {}: copy the model's own into the folder", named);
 }
 
 }  // namespace ptrain::checkpoint

@@ -19,4 +19,8 @@ struct TokenizerFile {
 std::vector<TokenizerFile> tokenizer_files(const recipe::Recipe& recipe,
                                            const std::string& recipe_folder);
 
+// A sentence where the recipe names a tokenizer, but none is among `files`; else empty.
+std::string missing_tokenizer(const recipe::Recipe& recipe,
+                              const std::vector<TokenizerFile>& files);
+
 }  // namespace ptrain::checkpoint

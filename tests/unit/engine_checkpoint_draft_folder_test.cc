@@ -83,6 +83,7 @@ TEST_F(DraftFolders, TokenizerFilesAreTheKnownOnes) {
   recipe.data.tokenizer = "none";
   EXPECT_EQ(names_of(tokenizer_files(recipe, "")),
             (Names{"tokenizer.json", "generation_config.json"}));
+  EXPECT_EQ(missing_tokenizer(recipe, tokenizer_files(recipe, "")), "");
   recipe.data.tokenizer = "byte";  // it learned other tokens
   EXPECT_TRUE(tokenizer_files(recipe, "").empty());
   recipe.model.hf.clear();
@@ -92,6 +93,22 @@ TEST_F(DraftFolders, TokenizerFilesAreTheKnownOnes) {
   const auto files = tokenizer_files(recipe, root_);
   ASSERT_EQ(names_of(files), (Names{"tokenizer.model"}));
   EXPECT_EQ(files[0].from, in_root("texts/my.model"));
+}
+
+TEST_F(DraftFolders, ATokenizerThatIsNotFoundIsTold) {
+  write("hf/tokenizer_config.json");
+  recipe::Recipe recipe;
+  recipe.data.tokenizer = "none";
+  EXPECT_EQ(missing_tokenizer(recipe, {}), "");  // nobody knows where one would be
+  recipe.model.hf = in_root("hf");
+  EXPECT_EQ(
+      missing_tokenizer(recipe, tokenizer_files(recipe, "")),
+      "no tokenizer was found in " + in_root("hf") + ": copy the model's own into the folder");
+  recipe.data.tokenizer = "byte";
+  EXPECT_EQ(missing_tokenizer(recipe, {}), "");
+  recipe.data.tokenizer = "sentencepiece";
+  recipe.data.tokenizer_file = "my.model";
+  EXPECT_NE(missing_tokenizer(recipe, {}), "");
 }
 
 }  // namespace
