@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/divide.h"
 #include "engine/base/engine_error.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/matmul.h"
@@ -17,6 +18,10 @@ namespace {
 
 class Room {
  public:
+  // Rows of results begin at multiples of 64 elements, as those of the engine's logits do.
+  Tensor results(DType dtype, std::int64_t rows, std::int64_t cols) {
+    return tensor(dtype, rows, round_up(cols, 64)).columns(0, cols);
+  }
   Tensor tensor(DType dtype, std::int64_t rows, std::int64_t cols) {
     buffers_.emplace_back(static_cast<std::size_t>(rows * cols * size_of(dtype)));
     const Tensor tensor = contiguous(buffers_.back().data(), dtype, rows, cols);
@@ -38,8 +43,8 @@ struct Linear {
   Linear(Room& room, DType compute, std::int64_t tokens, std::int64_t in, std::int64_t out)
       : x(room.tensor(compute, tokens, in)),
         w(room.tensor(compute, out, in)),
-        y(room.tensor(DType::kFloat32, tokens, out)),
-        dy(compute == DType::kFloat32 ? y : room.tensor(compute, tokens, out)),
+        y(room.results(DType::kFloat32, tokens, out)),
+        dy(compute == DType::kFloat32 ? y : room.results(compute, tokens, out)),
         dx(room.tensor(DType::kFloat32, tokens, in)),
         dw(room.tensor(DType::kFloat32, out, in)) {}
   void forward() const { kernels::matmul(x, w, y, {.transpose_b = true}); }
