@@ -12,8 +12,8 @@ constexpr auto in_log = [](auto& recipe, std::size_t) -> auto& { return recipe.l
 void add_machine(std::vector<Field>& all) {
   append(all,
          row({.path = "cluster.file",
-              .description = "YAML file that describes the machines, beside the recipe or in "
-                             "configs/clusters; empty: this machine is looked at."},
+              .description = "YAML file that describes machines (docs/cluster-file.md), beside the "
+                             "recipe or in configs/clusters; empty: this machine is looked at."},
              in_cluster, &Cluster::file),
          row({.path = "cluster.ranks_per_node",
               .unit = "ranks",
