@@ -19,7 +19,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kVersion = 1;
-constexpr int kMostThreads = 4096;  // of one rank: more than any machine has cores
+constexpr int kMostThreads = 4096;    // of one rank: more than any machine has cores
+constexpr double kLongestStep = 1e9;  // seconds
 
 json json_of(const RankPlace& place) {
   return {{"rank", place.rank}, {"node", place.node}, {"slot", place.slot}, {"gpu", place.gpu}};
@@ -93,11 +94,19 @@ Result<Origin> read_origin(const json& object) {
   return origin;
 }
 
-Result<RankPlace> read_place(const json& object) {
+// `expected`: places stand in the order of ranks.
+Result<RankPlace> read_place(const json& object, int expected) {
   RankPlace place;
   FieldReader reader(object, "plan: ranks");
   reader.get("rank", place.rank).get("node", place.node).get("slot", place.slot);
   reader.get("gpu", place.gpu);
+  if (place.rank != expected)
+    reader.refuse(fmt::format("rank {} stands where {} belongs", place.rank, expected));
+  if (place.slot < 0 || place.gpu < -1)
+    reader.refuse(
+        fmt::format("rank {} has slot {} and gpu {}; allowed: 0 and more, and -1 (none) "
+                    "and more",
+                    place.rank, place.slot, place.gpu));
   PTRAIN_CHECK(reader.status());
   return place;
 }
@@ -134,7 +143,9 @@ Result<ClassPrediction> read_class(const json& object) {
   FieldReader sizes(bytes, "plan: bytes");
   for (int i = 0; i < program::kNumMemoryClasses; ++i) {
     const std::string name(program::to_string(static_cast<program::MemoryClass>(i)));
-    sizes.get(name.c_str(), result.bytes[static_cast<std::size_t>(i)].value);
+    std::int64_t& value = result.bytes[static_cast<std::size_t>(i)].value;
+    sizes.get(name.c_str(), value);
+    if (value < 0) sizes.refuse(fmt::format("{} is {}, below 0", name, value));
   }
   PTRAIN_CHECK(sizes.status());
   return result;
@@ -146,6 +157,9 @@ Result<Prediction> read_prediction(const json& object) {
   reader.get("step_s", p.step_s).get("low_s", p.low_s).get("high_s", p.high_s);
   reader.get("tokens_per_s", p.tokens_per_s).get("mfu", p.mfu).get("bubble", p.bubble);
   const json& classes = reader.get("exposed_s", p.exposed_s).array("classes");
+  // Hangs are told by it: a step that takes for ever would switch that off.
+  if (!(p.step_s >= 0 && p.step_s <= kLongestStep))
+    reader.refuse(fmt::format("step_s is {}; allowed: 0 to {}", p.step_s, kLongestStep));
   PTRAIN_CHECK(reader.status());
   for (const auto& item : classes) {
     PTRAIN_TRY(ClassPrediction one, read_class(item));
@@ -187,7 +201,7 @@ Result<ShapePlan> read_shape(const json& object) {
 
 Status read_lists(const json& ranks, const json& shapes, Plan& plan) {
   for (const auto& item : ranks) {
-    PTRAIN_TRY(RankPlace place, read_place(item));
+    PTRAIN_TRY(RankPlace place, read_place(item, static_cast<int>(plan.ranks.size())));
     plan.ranks.push_back(std::move(place));
   }
   for (const auto& item : shapes) {

@@ -106,5 +106,26 @@ TEST(Plan, NumbersOutOfTheirRangeAreRefused) {
             "plan: shape 'short': layout: tp is 2, but this build runs dp and shard only");
 }
 
+TEST(Plan, PlacesAndPredictionsOutOfTheirRangeAreRefused) {
+  const auto refused = [](const std::string& pointer, const nlohmann::json& value) {
+    auto json = to_json(example_plan());
+    json.at(nlohmann::json::json_pointer(pointer)) = value;
+    const auto read = plan_from_json(json);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(refused("/ranks/1/rank", 0), "plan: ranks: rank 0 stands where 1 belongs");
+  EXPECT_EQ(refused("/ranks/0/gpu", -2),
+            "plan: ranks: rank 0 has slot 0 and gpu -2; allowed: 0 and more, and -1 (none) and "
+            "more");
+  EXPECT_NE(refused("/ranks/0/slot", -1), "");
+  const std::string predicted = "/shapes/0/predicted";
+  EXPECT_EQ(refused(predicted + "/classes/0/bytes/checkpoint", -1),
+            "plan: bytes: checkpoint is -1, below 0");
+  for (const nlohmann::json& value :
+       {nlohmann::json(1e300), nlohmann::json(-1), nlohmann::json("nan")})
+    EXPECT_NE(refused(predicted + "/step_s", value).find("plan: predicted: step_s is "),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace ptrain::run
