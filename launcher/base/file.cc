@@ -31,7 +31,9 @@ class Descriptor {
 };
 
 tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause) {
-  return fail(code, fmt::format("{}: {}", path, std::generic_category().message(cause)));
+  const bool is_full = cause == ENOSPC || cause == EDQUOT;
+  return fail(code, fmt::format("{}: {}", path, std::generic_category().message(cause)),
+              is_full ? "free some space on its disk" : "");
 }
 
 Status write_all(int descriptor, const std::string& path, std::string_view text) {
