@@ -23,7 +23,8 @@ run::Plan two_shapes() {
   layout.num_micro_batches = 5;
   layout.recompute = recipe::Recompute::kFull;
   layout.shared_window = true;
-  plan.ranks.resize(4);
+  plan.ranks.clear();
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) plan.ranks.push_back({rank, 0, rank});
   return plan;
 }
 
