@@ -24,7 +24,7 @@ run::Plan two_shapes() {
   layout.recompute = recipe::Recompute::kFull;
   layout.shared_window = true;
   plan.ranks.clear();
-  for (int rank = 0; rank < layout.num_ranks(); ++rank) plan.ranks.push_back({rank, 0, rank});
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) plan.ranks.push_back({rank, "here", rank});
   return plan;
 }
 
