@@ -47,6 +47,11 @@ std::vector<int> ring_order(const std::vector<int>& buffers) {
   return order;
 }
 
+std::int64_t offloaded_bytes(const model::Architecture& architecture, const mesh::BufferPlan& plan,
+                             int shard_rank) {
+  return round_up(mesh::plan_state(architecture, plan.runs(shard_rank)).bytes, kPageBytes);
+}
+
 OffloadPlan plan_offload(const model::Architecture& architecture,
                          std::span<const mesh::BufferPlan> plans, int shard_rank) {
   OffloadPlan out;
@@ -54,8 +59,7 @@ OffloadPlan plan_offload(const model::Architecture& architecture,
   const std::vector<int> buffers = ring_buffers(architecture);
   for (const mesh::BufferPlan& plan : plans) {
     const int buffer = buffers[static_cast<std::size_t>(plan.group)];
-    const std::int64_t state = mesh::plan_state(architecture, plan.runs(shard_rank)).bytes;
-    const std::int64_t bytes = round_up(state, kPageBytes);
+    const std::int64_t bytes = offloaded_bytes(architecture, plan, shard_rank);
     out.groups.push_back({buffer, out.store_bytes, bytes});
     out.store_bytes += bytes;
     if (buffer < 0) continue;

@@ -37,6 +37,9 @@ struct OffloadPlan {
 
   std::int64_t ring_bytes() const;
 };
+// Of one group, in the store: whole pages.
+std::int64_t offloaded_bytes(const model::Architecture& architecture, const mesh::BufferPlan& plan,
+                             int shard_rank);
 OffloadPlan plan_offload(const model::Architecture& architecture,
                          std::span<const mesh::BufferPlan> plans, int shard_rank);
 

@@ -31,7 +31,8 @@ Result<PredictedStep> predicted_step(const PlanInput& input, const run::ShapePla
       placement,
       wanted->sequence,
       packed_attention_load(wanted->sequence, input.lengths, input.recipe.data.packing,
-                            input.cluster.figures.attention.block_rows)};
+                            input.cluster.figures.attention.block_rows),
+      mesh::fullest_rank(buffers)};
   SimulateOptions options;
   options.serial = !placement.overlaps;
   options.seconds = [&](const program::Action& action, int) {

@@ -125,7 +125,8 @@ Result<Measured> time_of_all(const SearchInput& input, const Layout& layout, con
                             input.cluster.link,
                             input.placement,
                             input.shape.sequence,
-                            input.attention};
+                            input.attention,
+                            mesh::fullest_rank(buffers)};
   Costs costs(context);
   if (layout.num_micro_batches <= kCountedMicroBatches) return time_of(input, costs, shorter);
   PTRAIN_TRY(const auto program, compile_with(input, layout, kSimulatedMicroBatches));

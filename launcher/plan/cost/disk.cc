@@ -7,9 +7,9 @@ namespace ptrain::plan {
 double disk_seconds(const program::Action& action, const CostContext& context) {
   using program::Kind;
   if (action.kind != Kind::kFetch && action.kind != Kind::kOffload) return 0;
-  const auto plan = program::plan_offload(context.architecture, context.buffers,
-                                          mesh::fullest_rank(context.buffers));
-  const auto bytes = static_cast<double>(plan.groups[static_cast<std::size_t>(action.group)].bytes);
+  const auto bytes = static_cast<double>(program::offloaded_bytes(
+      context.architecture, context.buffers[static_cast<std::size_t>(action.group)],
+      context.shard_rank));
   const cluster::DiskRate& disk = context.figures.disk;
   return bytes / (action.kind == Kind::kFetch ? disk.read_bytes_per_s : disk.write_bytes_per_s);
 }
