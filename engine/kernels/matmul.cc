@@ -1,7 +1,5 @@
-#include "engine/kernels/matmul.h"
-
 #include "engine/base/bfloat16.h"
-#include "engine/base/engine_error.h"
+#include "engine/kernels/matmul_inner.h"
 
 // Fortran's GEMM with 64-bit integers, which libtorch_cpu exports from the MKL inside it.
 extern "C" {
@@ -44,18 +42,10 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Orientati
 
 // Fortran reads our rows as columns, so it sees every matrix transposed: c^T = b^T a^T.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
-  const std::int64_t inner = options.transpose_a ? a.rows : a.cols;
-  PT_CHECK((options.transpose_a ? a.cols : a.rows) == c.rows);
-  PT_CHECK((options.transpose_b ? b.rows : b.cols) == c.cols);
-  PT_CHECK((options.transpose_b ? b.cols : b.rows) == inner);
-  PT_CHECK(a.dtype == b.dtype);
   const Orientation orientation{options.transpose_b ? 'T' : 'N', options.transpose_a ? 'T' : 'N',
-                                inner};
-  if (a.dtype == DType::kBFloat16) {
-    PT_CHECK(c.dtype == DType::kFloat32);
+                                checked_inner(a, b, c, options)};
+  if (a.dtype == DType::kBFloat16)
     return multiply<BFloat16, float>(a, b, c, orientation, options.accumulate);
-  }
-  PT_CHECK(a.dtype == c.dtype);
   dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });
 }
 

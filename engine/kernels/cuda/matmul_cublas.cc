@@ -5,7 +5,7 @@
 
 #include "engine/base/bfloat16.h"
 #include "engine/base/engine_error.h"
-#include "engine/kernels/matmul.h"
+#include "engine/kernels/matmul_inner.h"
 
 namespace ptrain::kernels {
 namespace {
@@ -67,18 +67,10 @@ cublasOperation_t operation(bool transposed) { return transposed ? CUBLAS_OP_T :
 
 // cuBLAS reads our rows as columns, so it sees every matrix transposed: c^T = b^T a^T.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
-  const std::int64_t inner = options.transpose_a ? a.rows : a.cols;
-  PT_CHECK((options.transpose_a ? a.cols : a.rows) == c.rows);
-  PT_CHECK((options.transpose_b ? b.rows : b.cols) == c.cols);
-  PT_CHECK((options.transpose_b ? b.cols : b.rows) == inner);
-  PT_CHECK(a.dtype == b.dtype);
   const Orientation orientation{operation(options.transpose_b), operation(options.transpose_a),
-                                inner};
-  if (a.dtype == DType::kBFloat16) {
-    PT_CHECK(c.dtype == DType::kFloat32);
+                                checked_inner(a, b, c, options)};
+  if (a.dtype == DType::kBFloat16)
     return multiply<BFloat16, float>(a, b, c, orientation, options.accumulate);
-  }
-  PT_CHECK(a.dtype == c.dtype);
   dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });
 }
 
