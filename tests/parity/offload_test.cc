@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -38,13 +39,7 @@ class Offload : public testing::TestWithParam<std::tuple<Kind, Ranks>> {
   static Experiment experiment() {
     const auto& [kind, ranks] = GetParam();
     Experiment experiment;
-    experiment.model.hidden_size = 64;  // matrices large enough for states of eight bits
-    experiment.model.intermediate_size = 100;
-    experiment.model.num_hidden_layers = 3;
-    experiment.model.num_attention_heads = 4;
-    experiment.model.num_key_value_heads = 4;
-    experiment.model.head_dim = 16;
-    experiment.model.vocab_size = 91;
+    experiment.model = support::sizes_for_eight_bits(3);
     experiment.dtype = DType::kFloat32;
     experiment.num_steps = 30;
     experiment.learning_rate = 1e-3;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -34,16 +35,9 @@ constexpr Shards kShards[] = {{"shard2_zero1", 1, 2, 1, 3, 2},  {"shard2_zero3",
                               {"shard3_zero1", 1, 3, 1, 2, 2},  {"shard3_zero3", 1, 3, 3, 2, 2},
                               {"hsdp2x2_zero3", 2, 2, 3, 1, 3}, {"shard6_zero2", 1, 6, 2, 2, 1}};
 
-// Matrices have 4096 elements and more; the last run of the embedding and the head is short.
 Experiment experiment_of(const Kind& kind, const Shards& shards, DType dtype, bool window) {
   Experiment experiment;
-  experiment.model.hidden_size = 64;
-  experiment.model.intermediate_size = 100;
-  experiment.model.num_hidden_layers = 2;
-  experiment.model.num_attention_heads = 4;
-  experiment.model.num_key_value_heads = 4;
-  experiment.model.head_dim = 16;
-  experiment.model.vocab_size = 91;
+  experiment.model = support::sizes_for_eight_bits(2);
   experiment.dtype = dtype;
   experiment.optimizer.kind = kind.kind;
   experiment.learning_rate = kind.learning_rate;

@@ -20,6 +20,20 @@ inline recipe::Model small_sizes(std::int64_t vocab_size = 61) {
   return model;
 }
 
+// Matrices of 4096 elements and more, large enough for optimizer states of eight bits; the last run
+// of the embedding and the head is short.
+inline recipe::Model sizes_for_eight_bits(std::int64_t num_hidden_layers) {
+  recipe::Model model;
+  model.hidden_size = 64;
+  model.intermediate_size = 100;
+  model.num_hidden_layers = num_hidden_layers;
+  model.num_attention_heads = 4;
+  model.num_key_value_heads = 4;
+  model.head_dim = 16;
+  model.vocab_size = 91;
+  return model;
+}
+
 // A model of a family with everything switched on that the family has: windows shorter than a
 // document, biases, softcaps, scaled positions.
 inline recipe::Model small_model(const std::string& family) {
