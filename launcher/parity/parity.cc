@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "launcher/base/file.h"
-#include "launcher/base/plan_file.h"
 #include "launcher/parity/plans.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/processes.h"
@@ -64,19 +63,8 @@ class Driver {
   Result<bool> attempt(const run::Plan& plan, Records& records) {
     const run::ShapePlan& shape = plan.shapes.front();
     const int number = supervise::next_attempt(setup_.directory);
-    supervise::AttemptSetup prepared{
-        setup_.backend,   {},      {},
-        setup_.directory, folder_, setup_.plan.recipe.failure.hang_timeout_s};
-    prepared.launch.worker = setup_.worker;
-    prepared.launch.num_ranks = shape.layout.num_ranks();
-    prepared.launch.threads = shape.threads;
-    prepared.launch.num_nodes = run::num_nodes(plan);
+    PTRAIN_TRY(auto prepared, supervise::prepare_attempt(setup_, folder_, plan, shape, number));
     prepared.request.mode = run::Mode::kParity;
-    prepared.request.run_directory = setup_.directory.root;
-    prepared.request.attempt = number;
-    prepared.request.shape = shape.name;
-    PTRAIN_CHECK(supervise::create_attempt(setup_.directory, number));
-    PTRAIN_CHECK(write_plan(setup_.directory.attempt_plan(number), plan));
     progress_.say(fmt::format("parity: shape {}: {} ({} rank{})", shape.name,
                               mesh::to_string(shape.layout), prepared.launch.num_ranks,
                               prepared.launch.num_ranks == 1 ? "" : "s"));

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/supervise/control_server.h"
 #include "launcher/supervise/memory_kills.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/processes.h"
 #include "launcher/supervise/rank_board.h"
+#include "launcher/supervise/supervisor.h"
 
 namespace ptrain::supervise {
 
@@ -146,6 +148,23 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
 }
 
 }  // namespace
+
+Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& folder,
+                                     const run::Plan& plan, const run::ShapePlan& shape,
+                                     int number) {
+  AttemptSetup attempt{setup.backend,   {},     {},
+                       setup.directory, folder, plan.recipe.failure.hang_timeout_s};
+  attempt.launch.worker = setup.worker;
+  attempt.launch.num_ranks = shape.layout.num_ranks();
+  attempt.launch.threads = shape.threads;
+  attempt.launch.num_nodes = run::num_nodes(plan);
+  attempt.request.run_directory = setup.directory.root;
+  attempt.request.attempt = number;
+  attempt.request.shape = shape.name;
+  PTRAIN_CHECK(create_attempt(setup.directory, number));
+  PTRAIN_CHECK(write_plan(setup.directory.attempt_plan(number), plan));
+  return attempt;
+}
 
 Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
                                Measurements& measurements, StopSignals& signals) {

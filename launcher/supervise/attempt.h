@@ -15,6 +15,8 @@
 
 namespace ptrain::supervise {
 
+struct Setup;  // supervisor.h
+
 struct AttemptSetup {
   const start::Backend& backend;
   start::Launch launch;  // request_file and token are filled in
@@ -28,6 +30,12 @@ struct AttemptEnd {
   run::Verdict verdict;
   std::string next_shape;
 };
+
+// Attempt `number` at one shape of `plan`, which may be another than the run's: makes its folder
+// and leaves the plan there. `folder` must outlive the result.
+Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& folder,
+                                     const run::Plan& plan, const run::ShapePlan& shape,
+                                     int number);
 
 // Starts the ranks and drives a Lifecycle with the real clock, signals and processes. When it
 // returns, no process of the attempt is left.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/recipe/shapes.h"
-#include "launcher/base/plan_file.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/measurements.h"
 #include "launcher/supervise/narrate.h"
@@ -32,7 +31,6 @@ class Supervisor {
 
  private:
   Result<AttemptEnd> attempt(const std::string& shape);
-  Result<AttemptSetup> prepare(const run::ShapePlan& shape);
   Decision judge(const AttemptEnd& end);
   // Said once: a full disk, or a run directory that is gone, takes none of several files.
   void note(const Status& written) {
@@ -69,21 +67,6 @@ class Supervisor {
   bool noted_ = false;
 };
 
-Result<AttemptSetup> Supervisor::prepare(const run::ShapePlan& shape) {
-  AttemptSetup attempt{setup_.backend,   {},      {},
-                       setup_.directory, folder_, setup_.plan.recipe.failure.hang_timeout_s};
-  attempt.launch.worker = setup_.worker;
-  attempt.launch.num_ranks = shape.layout.num_ranks();
-  attempt.launch.threads = shape.threads;
-  attempt.launch.num_nodes = run::num_nodes(setup_.plan);
-  attempt.request.run_directory = setup_.directory.root;
-  attempt.request.attempt = attempt_;
-  attempt.request.shape = shape.name;
-  PTRAIN_CHECK(create_attempt(setup_.directory, attempt_));
-  PTRAIN_CHECK(write_plan(setup_.directory.attempt_plan(attempt_), setup_.plan));
-  return attempt;
-}
-
 Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   const auto& shapes = setup_.plan.shapes;
   const auto found = std::ranges::find(shapes, shape, &run::ShapePlan::name);
@@ -92,7 +75,8 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   attempt_ = next_attempt(setup_.directory);
   log_.set_attempt(attempt_);
   checkpoint_before_ = newest_checkpoint();
-  PTRAIN_TRY(const AttemptSetup prepared, prepare(*found));
+  PTRAIN_TRY(const AttemptSetup prepared,
+             prepare_attempt(setup_, folder_, setup_.plan, *found, attempt_));
   PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
                           {{"shape", shape}, {"num_ranks", prepared.launch.num_ranks}}));
   return run_attempt(prepared, log_, progress_, measurements_, setup_.signals);
