@@ -1,0 +1,80 @@
+#include "core/schedule/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/schedule/generators/generators.h"
+#include "core/schedule/generators/refuse.h"
+#include "core/schedule/two_stage.h"
+
+namespace ptrain::schedule {
+namespace {
+
+constexpr std::string_view kTwoStage = "_2bp";
+constexpr VirtualRule kOne{1, 1, 1};
+
+constexpr auto kCatalogue = std::to_array<Entry>({
+    {"gpipe", 1, kOne, "", Placement::kLoop, "arXiv 1811.06965", gpipe},
+    {"gpipe_lifo", 1, kOne, "", Placement::kLoop, "arXiv 1811.06965", gpipe_lifo},
+    {"1f1b", 1, kOne, "", Placement::kLoop, "arXiv 1806.03377, 2007.01045", one_f_one_b},
+    {"eager_1f1b", 1, kOne, "", Placement::kLoop, "arXiv 2211.05322", eager_one_f_one_b},
+    {"1f1b_overlap", 1, kOne, "", Placement::kLoop, "arXiv 2211.05322", overlapped_one_f_one_b},
+    {"zb_h1", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h1},
+    {"zb_h2", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h2},
+});
+
+const Entry* find(std::string_view name) {
+  const auto found = std::ranges::find(kCatalogue, name, &Entry::name);
+  return found == kCatalogue.end() ? nullptr : &*found;
+}
+
+tl::unexpected<Error> unknown(std::string_view name) {
+  std::string names;
+  for (const Entry& entry : kCatalogue) names += fmt::format(" {}", entry.name);
+  return fail(
+      ExitCode::kUsage, fmt::format("there is no schedule {}", name),
+      fmt::format("one of:{}; {} after a name puts weight gradients last", names, kTwoStage));
+}
+
+bool fits(const VirtualRule& rule, int number) {
+  return number >= rule.least && (rule.most == 0 || number <= rule.most) &&
+         (number - rule.least) % rule.step == 0;
+}
+
+int nearest(const VirtualRule& rule, int number) {
+  const int above = std::max(number, rule.least);
+  const int on_step = above - (above - rule.least) % rule.step;
+  return rule.most == 0 ? on_step : std::min(on_step, rule.most);
+}
+
+Status check_problem(const Entry& entry, const Problem& problem) {
+  if (problem.num_ranks < 1)
+    return refuse(entry.name, fmt::format("has {} ranks", problem.num_ranks), "1 rank");
+  if (problem.num_micro_batches < 1)
+    return refuse(entry.name, fmt::format("has {} micro-batches", problem.num_micro_batches),
+                  "1 micro-batch");
+  if (!fits(entry.num_virtual, problem.num_virtual))
+    return refuse(
+        entry.name, fmt::format("does not run with {} virtual stages a rank", problem.num_virtual),
+        fmt::format("{} virtual stages a rank", nearest(entry.num_virtual, problem.num_virtual)));
+  return {};
+}
+
+}  // namespace
+
+std::span<const Entry> catalogue() { return kCatalogue; }
+
+Result<Schedule> make(std::string_view name, const Problem& problem) {
+  const bool two_stage = name.ends_with(kTwoStage);
+  const auto base = two_stage ? name.substr(0, name.size() - kTwoStage.size()) : name;
+  const Entry* entry = find(base);
+  if (entry == nullptr) return unknown(name);
+  PTRAIN_CHECK(check_problem(*entry, problem));
+  PTRAIN_TRY(Schedule schedule, entry->generate(problem));
+  if (!two_stage) return schedule;
+  return weights_last(schedule);
+}
+
+}  // namespace ptrain::schedule

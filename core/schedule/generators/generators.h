@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/base/result.h"
+#include "core/schedule/schedule.h"
+
+namespace ptrain::schedule {
+
+// Each generator maps a problem to a schedule. It may trust what its entry in the catalogue says
+// of virtual stages, and that there is a rank and a micro-batch; what else it cannot do, it
+// refuses.
+
+Result<Schedule> gpipe(const Problem& problem);
+Result<Schedule> gpipe_lifo(const Problem& problem);
+Result<Schedule> one_f_one_b(const Problem& problem);
+Result<Schedule> eager_one_f_one_b(const Problem& problem);
+Result<Schedule> overlapped_one_f_one_b(const Problem& problem);
+Result<Schedule> zb_h1(const Problem& problem);
+Result<Schedule> zb_h2(const Problem& problem);
+
+}  // namespace ptrain::schedule

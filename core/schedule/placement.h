@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ptrain::schedule {
+
+// Which stage is a rank's chunk: loop k*p+r; zigzag, where odd chunks run backwards over the ranks
+// (two chunks make a V); contiguous r*v+k; mirrored, where a second copy of the weights lies on the
+// ranks in the opposite order.
+enum class Placement : std::uint8_t { kLoop, kZigzag, kContiguous, kMirrored };
+
+std::string_view name_of(Placement placement);
+
+}  // namespace ptrain::schedule
