@@ -44,15 +44,22 @@ std::vector<Reserved> make_reserved() {
                             {"data.validation[].weight", "weighting of sources", "1"},
                             {"optimizer.no_decay", "a list of parameters without weight decay"},
                             {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
-                            {"cluster.slurm", "submitting jobs to Slurm"},
-                            {"cluster.container", "running in a container"},
-                            {"cluster.setup", "a set-up script"},
-                            {"cluster.env", "passing environment variables on"},
+                            {"cluster.slurm.array",
+                             "a job array: each of its tasks would be the same run, so submit a "
+                             "run for each; it"},
                             {"cluster.links", "a description of links"},
                             {"failure.notify", "notification"},
                             {"replan", "planning again during a run"},
                         });
   return all;
+}
+
+// `texts` finds the list in a recipe, const or not.
+template <class Texts>
+List text_list(std::string path, std::string description, Texts texts) {
+  return {std::move(path), std::move(description),
+          [texts](const Recipe& recipe) { return texts(recipe).size(); },
+          [texts](Recipe& recipe, std::size_t size) { texts(recipe).resize(size); }};
 }
 
 }  // namespace
@@ -67,6 +74,22 @@ const std::vector<List>& lists() {
       {"shapes", "Training shapes, one after the other, each with a plan of its own.",
        [](const Recipe& r) { return r.shapes.size(); },
        [](Recipe& r, std::size_t n) { r.shapes.resize(n); }},
+      text_list(
+          "cluster.slurm.extra",
+          "Further arguments of sbatch, each as one argument; they win over ptrain's own.",
+          [](auto& r) -> auto& { return r.cluster.slurm.extra; }),
+      text_list(
+          "cluster.setup",
+          "Lines of shell that a Slurm job runs before training; one that fails ends it.",
+          [](auto& r) -> auto& { return r.cluster.setup; }),
+      text_list(
+          "cluster.env",
+          "Names of the environment variables that a Slurm job gets from where it is "
+          "submitted; none named: all.",
+          [](auto& r) -> auto& { return r.cluster.env; }),
+      text_list(
+          "cluster.container.mounts", "Folders that ranks see inside a container.",
+          [](auto& r) -> auto& { return r.cluster.container.mounts; }),
   };
   return all;
 }

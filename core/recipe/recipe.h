@@ -9,6 +9,7 @@
 #include "core/recipe/data.h"
 #include "core/recipe/model.h"
 #include "core/recipe/optimizer.h"
+#include "core/recipe/slurm.h"
 
 namespace ptrain::recipe {
 
@@ -69,6 +70,10 @@ struct Cluster {
   std::string file;
   int nodes = 1;
   int ranks_per_node = 0;  // 0: physical cores
+  Slurm slurm;
+  std::vector<std::string> setup;  // lines of shell before the ranks of a Slurm job start
+  std::vector<std::string> env;    // names of the variables that a Slurm job gets; empty: all
+  Container container;
   bool operator==(const Cluster&) const = default;
 };
 

@@ -103,7 +103,7 @@ ordered_json schema_at(const std::string& path) {
   if (const List* list = find_list(path)) {
     ordered_json schema = described(list->description);
     schema["type"] = "array";
-    schema["items"] = section_schema(path + "[]", child_names(path + "[]"));
+    schema["items"] = schema_at(path + "[]");
     return schema;
   }
   ordered_json section = section_schema(path, child_names(path));

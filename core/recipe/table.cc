@@ -16,6 +16,8 @@ std::vector<Field> make_fields() {
   table::add_parallel(all);
   table::add_upkeep(all);
   table::add_machine(all);
+  table::add_slurm(all);
+  table::add_failure_and_log(all);
   return all;
 }
 

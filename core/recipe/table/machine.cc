@@ -20,7 +20,11 @@ void add_machine(std::vector<Field>& all) {
               .range = {1, 65536},
               .zero_word = "auto",
               .description = "auto: one a GPU, or without GPUs one a physical core."},
-             in_cluster, &Cluster::ranks_per_node),
+             in_cluster, &Cluster::ranks_per_node));
+}
+
+void add_failure_and_log(std::vector<Field>& all) {
+  append(all,
          row({.path = "failure.max_restarts",
               .unit = "restarts",
               .range = {0, 1e6},

@@ -80,6 +80,19 @@ Field optional_row(Field field, Owner owner, std::optional<int> Struct::*member)
   return field;
 }
 
+// A row for each entry of a list of texts; `lists.cc` holds the list itself.
+template <class Owner, class Struct>
+Field text_list(Field field, Owner owner, std::vector<std::string> Struct::*member) {
+  field.type = FieldType::kText;
+  field.set = [owner, member](Recipe& recipe, std::size_t i, const Value& value) {
+    (owner(recipe, i).*member)[i] = std::get<std::string>(value);
+  };
+  field.get = [owner, member](const Recipe& recipe, std::size_t i) {
+    return Value((owner(recipe, i).*member)[i]);
+  };
+  return field;
+}
+
 template <class... Parts>
 void append(std::vector<Field>& all, Parts... rows) {
   (all.push_back(std::move(rows)), ...);
@@ -96,5 +109,7 @@ void add_learning_rate(std::vector<Field>& all);
 void add_parallel(std::vector<Field>& all);
 void add_upkeep(std::vector<Field>& all);
 void add_machine(std::vector<Field>& all);
+void add_slurm(std::vector<Field>& all);
+void add_failure_and_log(std::vector<Field>& all);
 
 }  // namespace ptrain::recipe::table
