@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view kTwoStage = "_2bp";
 constexpr VirtualRule kOne{1, 1, 1};
+constexpr VirtualRule kTwo{2, 2, 1};
+constexpr VirtualRule kFour{4, 4, 1};
 
 constexpr auto kCatalogue = std::to_array<Entry>({
     {"gpipe", 1, kOne, "", Placement::kLoop, "arXiv 1811.06965", gpipe},
@@ -23,6 +25,10 @@ constexpr auto kCatalogue = std::to_array<Entry>({
     {"1f1b_overlap", 1, kOne, "", Placement::kLoop, "arXiv 2211.05322", overlapped_one_f_one_b},
     {"zb_h1", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h1},
     {"zb_h2", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h2},
+    {"chimera", 2, kTwo, "p even, p divides m", Placement::kMirrored, "arXiv 2107.06925", chimera},
+    {"bitpipe", 2, kFour, "p even, p divides m", Placement::kMirrored, "arXiv 2410.19367", bitpipe},
+    {"dualpipe", 2, kTwo, "p even, m even, m >= 2p", Placement::kMirrored, "arXiv 2412.19437",
+     dualpipe},
 });
 
 const Entry* find(std::string_view name) {

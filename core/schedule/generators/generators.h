@@ -16,5 +16,8 @@ Result<Schedule> eager_one_f_one_b(const Problem& problem);
 Result<Schedule> overlapped_one_f_one_b(const Problem& problem);
 Result<Schedule> zb_h1(const Problem& problem);
 Result<Schedule> zb_h2(const Problem& problem);
+Result<Schedule> chimera(const Problem& problem);
+Result<Schedule> bitpipe(const Problem& problem);
+Result<Schedule> dualpipe(const Problem& problem);
 
 }  // namespace ptrain::schedule
