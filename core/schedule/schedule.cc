@@ -15,6 +15,13 @@ std::string to_text(const Cell& cell) {
   return text;
 }
 
+std::span<const Cell> together(const std::vector<Cell>& cells, std::size_t first) {
+  std::size_t last = std::min(first + 1, cells.size());
+  while (last < cells.size() && cells[last].pair >= 0 && cells[last].pair == cells[first].pair)
+    ++last;
+  return std::span(cells).subspan(first, last - first);
+}
+
 int num_copies(const Schedule& schedule) {
   int copies = 1;
   for (const auto& cells : schedule.ranks)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ char letter_of(Work work);
 
 // "2F7"; "2F7.1" in slice 1; "2F7*1" or "2F7.0*1" on the second copy of the weights.
 std::string to_text(const Cell& cell);
+
+// The cells of a rank that run together from `first` on: a pair, one alone, or none at the end.
+std::span<const Cell> together(const std::vector<Cell>& cells, std::size_t first);
 
 int num_copies(const Schedule& schedule);
 
