@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/output.h"
@@ -41,6 +42,42 @@ void add_plan(CLI::App& app, Command& chosen) {
       ->check(CLI::NonNegativeNumber);
 }
 
+// Options of Slurm in its users' words; each is an override of cluster.slurm.
+void add_slurm(CLI::App* sub, std::vector<std::string>& overrides) {
+  const auto add_one = [&](const char* names, const char* field, const char* description) {
+    sub->add_option_function<std::string>(
+           names,
+           [&overrides, field](const std::string& value) {
+             const auto text = nlohmann::json(value).dump(-1, ' ', false,
+                                                          nlohmann::json::error_handler_t::replace);
+             overrides.push_back(std::string("cluster.slurm.") + field + "=" + text);
+           },
+           description)
+        ->group("Slurm, on a login node");
+  };
+  const auto add_number = [&](const char* names, const char* field, const char* description) {
+    sub->add_option_function<std::int64_t>(
+           names,
+           [&overrides, field](std::int64_t value) {
+             overrides.push_back(std::string("cluster.slurm.") + field + "=" +
+                                 std::to_string(value));
+           },
+           description)
+        ->check(CLI::Range(1, 65536))
+        ->group("Slurm, on a login node");
+  };
+  add_number("-N,--nodes", "nodes", "Nodes of the job");
+  add_one("-p,--partition", "partition", "Its partition");
+  add_one("-A,--account", "account", "Account that it is booked on");
+  add_one("-q,--qos", "qos", "Quality of service");
+  add_one("-t,--time", "time", "Time limit, such as 30, 12:00:00 or 2-12");
+  add_number("--gpus-per-node", "gpus_per_node", "GPUs of each node");
+  add_one("-C,--constraint", "constraint", "Features that nodes must have");
+  add_one("-x,--exclude", "exclude", "Nodes that it must not get");
+  add_one("--comment", "comment", "Comment of the job");
+  add_one("-a,--array", "array", "Refused: each task would be the same run");
+}
+
 void add_run(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<RunArguments>();
   auto* sub = add(app, chosen, "run", "Train a model after a recipe", &cmd_run, args);
@@ -49,6 +86,9 @@ void add_run(CLI::App& app, Command& chosen) {
   sub->add_option("--plan", args->plan, "Run this plan.json instead of making a plan");
   sub->add_option("--directory", args->directory, "Run directory (default: runs/NAME/TIME)");
   auto* dry = sub->add_flag("--dry-run", args->dry_run, "Print plan and command, start nothing");
+  sub->add_flag("-d,--detach", args->detach, "Submitted to Slurm: do not follow the job")
+      ->excludes(dry);
+  add_slurm(sub, args->slurm);
   auto* parity = sub->add_flag(
       "--parity", args->parity,
       "Train nothing: compare the first micro-batch of each rank with the same on one rank");
@@ -153,6 +193,14 @@ void add_completion(CLI::App& app, Command& chosen) {
   });
 }
 
+void add_supervise(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<SuperviseArguments>();
+  auto* sub = add(app, chosen, "supervise",
+                  "Train a run that is there (the batch script's command)", &cmd_supervise, args);
+  sub->add_option("run", args->run, "Run directory")->required();
+  sub->group("");  // internal: not shown in help
+}
+
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
   auto* sub =
@@ -234,6 +282,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_export(app, parsed.command);
   add_report(app, parsed.command);
   add_completion(app, parsed.command);
+  add_supervise(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);

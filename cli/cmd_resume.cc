@@ -7,15 +7,14 @@
 #include "cli/output.h"
 #include "cli/planning.h"
 #include "cli/resume_checkpoint.h"
+#include "cli/run_progress.h"
 #include "cli/start_run.h"
 #include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/resume/differences.h"
-#include "launcher/resume/verify.h"
 #include "launcher/supervise/event_log.h"
-#include "launcher/supervise/policy.h"
 
 namespace ptrain::cli {
 
@@ -67,34 +66,6 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
   return changed;
 }
 
-// A run whose checkpoints are gone must not begin anew unasked.
-Status check_not_lost(const run::Directory& directory) {
-  PTRAIN_TRY(const auto events, supervise::read_events(directory.events()));
-  const auto is_published = [](const run::Event& event) {
-    return event.kind == run::EventKind::kCheckpointPublished;
-  };
-  if (std::none_of(events.begin(), events.end(), is_published)) return {};
-  return fail(ExitCode::kUnusable,
-              fmt::format("{} wrote checkpoints, but none is left in {}", directory.root,
-                          directory.checkpoints()),
-              "bring one of them back from a copy, or start again with `ptrain run`");
-}
-
-// A finished run is left alone, unless its last checkpoint has suffered since: then an older one
-// goes on, and its last steps are made again.
-Result<bool> is_finished(const run::Directory& directory, const run::Plan& plan,
-                         std::int64_t step) {
-  if (!supervise::next_shape_name(plan, std::max(step, plan.origin.step)).empty()) return false;
-  if (step < 0) return true;
-  const auto whole = resume::verify(directory.checkpoint(step), resume::Look::kContent);
-  if (!whole)
-    say(
-        fmt::format("warning: all {} steps are done, but the last checkpoint is damaged: {}; the "
-                    "newest good one goes on",
-                    step, whole.error().message));
-  return whole.has_value();
-}
-
 Status check_not_beyond(const run::Plan& plan, std::int64_t step) {
   const std::int64_t last = recipe::total_steps(plan.recipe);
   if (step <= last) return {};
@@ -114,15 +85,13 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
   PTRAIN_TRY(run::Plan plan, read_plan(directory.plan()));
-  const auto steps = supervise::checkpoint_steps(directory);
-  const std::int64_t step = steps.empty() ? -1 : steps.back();
-  if (steps.empty()) PTRAIN_CHECK(check_not_lost(directory));
+  const std::int64_t step = newest_step(directory);
+  if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (!arguments.overrides.empty()) {
     PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
     PTRAIN_CHECK(check_not_beyond(plan, step));
   }
-  PTRAIN_TRY(const bool finished, is_finished(directory, plan, step));
-  if (finished) {
+  if (is_finished(directory, plan)) {
     say(fmt::format("ptrain: {} is finished: all of its {} steps are done", directory.root, step));
     return ExitCode::kDone;
   }

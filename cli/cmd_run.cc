@@ -7,30 +7,42 @@
 #include "cli/planning.h"
 #include "cli/run_parity.h"
 #include "cli/start_run.h"
-#include "core/run/build_id.h"
-#include "launcher/base/plan_file.h"
+#include "cli/submit_run.h"
 #include "launcher/recipe/hf_folder.h"
+#include "launcher/submit/job.h"
 
 namespace ptrain::cli {
 
 namespace {
 
-Result<run::Plan> given_plan(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  PTRAIN_TRY(run::Plan plan, read_plan(arguments.plan));
-  if (plan.recipe_hash != loaded.hash)
-    return fail(
-        ExitCode::kUsage,
-        fmt::format("the plan {} was made for another recipe or other overrides", arguments.plan),
-        "give the plan.json of a run of this recipe, or leave --plan out");
-  plan.build = run::build_id();
-  return plan;
-}
-
 Result<run::Plan> plan_of(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  if (!arguments.plan.empty()) return given_plan(arguments, loaded);
+  if (!arguments.plan.empty()) return given_plan(arguments.plan, loaded);
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   return std::move(planning.plan);
+}
+
+// Where a job runs is no part of what the recipe is.
+Result<recipe::LoadedRecipe> load(const RunArguments& arguments) {
+  std::vector<std::string> all = arguments.overrides;
+  all.insert(all.end(), arguments.slurm.begin(), arguments.slurm.end());
+  PTRAIN_TRY(recipe::LoadedRecipe loaded, recipe::read_recipe(arguments.recipe, all));
+  loaded.hash = recipe::identity_of(loaded.text, arguments.overrides);
+  return loaded;
+}
+
+// What is asked of Slurm has no effect on a run that is started here.
+Status check_here(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
+  if (!submit::asks_for_slurm(loaded.recipe.cluster) && !arguments.detach) return {};
+  if (arguments.slurm.empty() && !arguments.detach) {
+    say("note: cluster.slurm of the recipe asks for nothing here: " + why_not_submitted());
+    return {};
+  }
+  return fail(ExitCode::kUsage,
+              fmt::format("options of Slurm (--nodes, --partition, --detach, ...) have no effect "
+                          "here: {}",
+                          why_not_submitted()),
+              "leave them out to train here");
 }
 
 // Before anything is written: weights that do not fit would be found by the ranks.
@@ -43,8 +55,11 @@ Status check_model_folder(const recipe::LoadedRecipe& loaded) {
 }  // namespace
 
 Result<ExitCode> cmd_run(const RunArguments& arguments) {
-  PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, arguments.overrides));
+  PTRAIN_TRY(const auto loaded, load(arguments));
   PTRAIN_CHECK(check_model_folder(loaded));
+  if (is_submitted(loaded.recipe.cluster) && !arguments.parity)
+    return submit_run(arguments, loaded);
+  PTRAIN_CHECK(check_here(arguments, loaded));
   PTRAIN_TRY(const run::Plan plan, plan_of(arguments, loaded));
   if (arguments.dry_run) {
     const std::string path = new_run_path(arguments.directory, plan.recipe.name);

@@ -25,8 +25,10 @@ struct RunArguments {
   std::string plan;       // file; empty: make one
   std::string directory;  // of the run; empty: runs/NAME/TIME
   bool dry_run = false;
+  bool detach = false;  // submitted: do not follow
   bool parity = false;
-  bool json = false;  // parity
+  bool json = false;               // parity
+  std::vector<std::string> slurm;  // overrides of cluster.slurm, from options
   std::vector<std::string> overrides;
 };
 
@@ -35,7 +37,13 @@ struct ResumeArguments {
   std::string recipe;     // file
   std::string directory;  // of the new run; empty: runs/NAME/TIME
   bool allow_changes = false;
+  bool detach = false;             // submitted: do not follow
+  std::vector<std::string> slurm;  // overrides of cluster.slurm, from options
   std::vector<std::string> overrides;
+};
+
+struct SuperviseArguments {
+  std::string run;  // run directory
 };
 
 struct DataArguments {
@@ -77,6 +85,7 @@ Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
 Result<ExitCode> cmd_data(const DataArguments& arguments);
 Result<ExitCode> cmd_export(const ExportArguments& arguments);
 Result<ExitCode> cmd_report(const ReportArguments& arguments);
+Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);

@@ -13,6 +13,7 @@
 #include "core/recipe/source_weights.h"
 #include "core/run/build_id.h"
 #include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/cluster/file.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/probe.h"
@@ -131,14 +132,11 @@ void read_lengths(const recipe::LoadedRecipe& loaded, plan::PlanInput& input,
                   path, why));
 }
 
-}  // namespace
-
-Result<plan::Planning> make_planning(const recipe::LoadedRecipe& given,
-                                     const std::string& cluster_file, bool probe_again) {
+Result<plan::Planning> plan_on(const recipe::LoadedRecipe& loaded, const cluster::Cluster& cluster,
+                               const std::vector<std::string>& earlier) {
+  std::vector<std::string> notes = earlier;
   plan::PlanInput input;
-  std::vector<std::string> notes = given.notes;
-  recipe::LoadedRecipe loaded = given;
-  PTRAIN_TRY(input.cluster, cluster_of(loaded, cluster_file, probe_again, notes));
+  input.cluster = cluster;
   input.recipe = loaded.recipe;
   input.recipe_folder = loaded.folder;
   input.recipe_hash = loaded.hash;
@@ -147,6 +145,44 @@ Result<plan::Planning> make_planning(const recipe::LoadedRecipe& given,
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
   planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
   return planning;
+}
+
+}  // namespace
+
+Result<plan::Planning> make_planning(const recipe::LoadedRecipe& given,
+                                     const std::string& cluster_file, bool probe_again) {
+  std::vector<std::string> notes = given.notes;
+  recipe::LoadedRecipe loaded = given;
+  PTRAIN_TRY(const cluster::Cluster cluster, cluster_of(loaded, cluster_file, probe_again, notes));
+  return plan_on(loaded, cluster, notes);
+}
+
+Result<plan::Planning> plan_for_nodes(const recipe::LoadedRecipe& given,
+                                      const cluster::Cluster& nodes) {
+  std::vector<std::string> notes = given.notes;
+  recipe::LoadedRecipe loaded = given;
+  loaded.recipe.cluster.nodes = static_cast<int>(nodes.nodes.size());
+  if (!loaded.recipe.cluster.file.empty()) {
+    PTRAIN_TRY(const cluster::Cluster file, cluster::read_cluster(cluster_path(loaded)));
+    return plan_on(loaded, file, notes);
+  }
+  cluster::Cluster measured = nodes;
+  std::vector<std::string> told_later;
+  PTRAIN_TRY(const plan::Placement placement, plan::place_ranks(loaded.recipe, nodes, told_later));
+  const cluster::ProbeKey key{"nodes of " + nodes.name, placement.ranks_per_node,
+                              std::string(run::build_id())};
+  measured.figures = cluster::probed_figures({user_cache(), key, nullptr, false}, notes);
+  return plan_on(loaded, measured, notes);
+}
+
+Result<run::Plan> given_plan(const std::string& path, const recipe::LoadedRecipe& loaded) {
+  PTRAIN_TRY(run::Plan plan, read_plan(path));
+  if (plan.recipe_hash != loaded.hash)
+    return fail(ExitCode::kUsage,
+                fmt::format("the plan {} was made for another recipe or other overrides", path),
+                "give the plan.json of a run of this recipe, or leave --plan out");
+  plan.build = run::build_id();
+  return plan;
 }
 
 Result<plan::PlanInput> kept_input(const run::Plan& plan) {

@@ -10,6 +10,11 @@ std::string Directory::events() const { return root + "/events.jsonl"; }
 std::string Directory::metrics() const { return root + "/metrics.jsonl"; }
 std::string Directory::verdict() const { return root + "/verdict.json"; }
 std::string Directory::lock() const { return root + "/lock"; }
+std::string Directory::job() const { return root + "/job.json"; }
+std::string Directory::script() const { return root + "/job.sh"; }
+std::string Directory::job_output(const std::string& job) const {
+  return fmt::format("{}/logs/slurm-{}.out", root, job);
+}
 std::string Directory::offload() const { return root + "/offload"; }
 std::string Directory::trace() const { return root + "/trace"; }
 std::string Directory::trace(int attempt, int rank) const {

@@ -15,6 +15,9 @@ struct Directory {
   std::string metrics() const;  // metrics.jsonl
   std::string verdict() const;  // verdict.json
   std::string lock() const;     // held while a supervisor works on the run
+  std::string job() const;      // job.json: the Slurm job that was submitted last
+  std::string script() const;   // job.sh: its batch script
+  std::string job_output(const std::string& job) const;  // what the script wrote
   std::string offload() const;  // where ranks keep offloaded state, each in a nameless file
   std::string trace() const;
   std::string trace(int attempt, int rank) const;

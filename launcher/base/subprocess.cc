@@ -143,8 +143,10 @@ void Subprocess::signal_group(int signal) const {
   if (!status_) ::kill(-pid_, signal);  // not reaped yet, so the number is still its own
 }
 
-Result<Finished> run_to_end(const Command& command) {
+Result<Finished> run_to_end(const Command& command, std::chrono::seconds limit) {
+  using Clock = std::chrono::steady_clock;
   PTRAIN_TRY(Subprocess process, Subprocess::start(command));
+  const auto start = Clock::now();
   Finished result;
   for (;;) {
     const auto status = process.poll();
@@ -153,6 +155,9 @@ Result<Finished> run_to_end(const Command& command) {
       result.status = *status;
       return result;
     }
+    if (limit.count() > 0 && Clock::now() - start > limit)
+      return fail(ExitCode::kEnvironment,
+                  fmt::format("no answer after {} s: {}", limit.count(), to_text(command)));
     pollfd entry{process.output_file(), POLLIN, 0};
     ::poll(&entry, 1, 20);
     if ((entry.revents & POLLHUP) != 0) ::usleep(1000);  // closed, but not ended yet

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,11 +52,13 @@ class Subprocess {
   std::optional<ExitStatus> status_;
 };
 
-// Runs a short command to its end and returns all that it wrote.
+// Runs a short command to its end and returns all that it wrote. One that takes longer than the
+// limit is killed, which is an error (kEnvironment); 0: it may take for ever.
 struct Finished {
   ExitStatus status;
   std::string output;
 };
-Result<Finished> run_to_end(const Command& command);
+Result<Finished> run_to_end(const Command& command,
+                            std::chrono::seconds limit = std::chrono::seconds(0));
 
 }  // namespace ptrain::base

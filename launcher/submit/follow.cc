@@ -1,0 +1,134 @@
+#include "launcher/submit/follow.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "launcher/base/file.h"
+#include "launcher/base/printable.h"
+#include "launcher/submit/job_file.h"
+#include "launcher/supervise/event_log.h"
+
+namespace ptrain::submit {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::duration;
+
+constexpr int kLookMs = 200;           // at files
+constexpr duration<double> kGrace{3};  // file systems over a network show new files late
+constexpr double kMostPause = 20;      // seconds between two questions to Slurm
+
+void show(const std::string& text) {
+  std::fputs(printable(text, "\n\t").c_str(), stderr);
+  std::fflush(stderr);
+}
+
+class Follower {
+ public:
+  Follower(const run::Directory& directory, JobFile job)
+      : directory_(directory), job_(std::move(job)) {}
+
+  Result<std::optional<ExitCode>> run(supervise::StopSignals& signals);
+
+ private:
+  void copy_output();
+  void ask_slurm();
+  std::optional<ExitCode> verdict() const;
+  bool is_over() const {
+    return state_.phase == JobPhase::kEnded || state_.phase == JobPhase::kForgotten;
+  }
+  Result<std::optional<ExitCode>> finish();
+
+  run::Directory directory_;
+  JobFile job_;
+  JobState state_;
+  std::string told_;
+  std::streamoff copied_ = 0;
+  Clock::time_point start_ = Clock::now(), asked_{}, over_{};
+};
+
+void Follower::copy_output() {
+  std::ifstream file(directory_.job_output(job_.job), std::ios::binary);
+  if (!file.seekg(copied_)) return;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  copied_ += static_cast<std::streamoff>(text.size());
+  if (!text.empty()) show(text);
+}
+
+// Rarer the longer the job takes: Slurm's controller serves everybody.
+void Follower::ask_slurm() {
+  const auto now = Clock::now();
+  const duration<double> pause(
+      std::clamp(duration<double>(now - start_).count() / 20, 0.5, kMostPause));
+  if (now - asked_ < pause) return;
+  asked_ = now;
+  const bool was_over = is_over();
+  state_ = look_up(job_.job);
+  if (is_over() && !was_over) over_ = now;
+  const std::string words = in_words(state_);
+  if (words == told_ || is_over()) return;
+  told_ = words;
+  show(fmt::format("ptrain: job {} {}\n", job_.job, words));
+}
+
+std::optional<ExitCode> Follower::verdict() const {
+  if (!has_verdict_of_job(directory_)) return {};
+  const auto read = supervise::read_verdict(directory_.verdict());
+  return read ? std::optional(read->code) : std::nullopt;
+}
+
+Result<std::optional<ExitCode>> Follower::finish() {
+  copy_output();
+  if (const auto code = verdict()) return code;
+  const Ending ending =
+      ending_of(job_.job, state_, is_regular_file(directory_.job_output(job_.job)));
+  return fail(ending.code, ending.reason, ending.next);
+}
+
+Result<std::optional<ExitCode>> Follower::run(supervise::StopSignals& signals) {
+  for (;;) {
+    copy_output();
+    ask_slurm();
+    if (is_over() && (verdict() || Clock::now() - over_ > kGrace)) return finish();
+    pollfd wake{signals.file(), POLLIN, 0};
+    ::poll(&wake, 1, kLookMs);
+    if (signals.next()) return std::optional<ExitCode>();
+  }
+}
+
+}  // namespace
+
+Ending ending_of(const std::string& job, const JobState& state, bool has_output) {
+  const std::string resume = "continue with `ptrain resume`";
+  const std::string what = fmt::format("Slurm job {} {}", job, in_words(state));
+  const auto ends_with = [&](ExitCode code, const char* why) {
+    return Ending{code, what + why, resume};
+  };
+  if (state.word == "CANCELLED" && !has_output)
+    return ends_with(ExitCode::kStopped, " before it began to train");
+  if (state.word == "CANCELLED") return ends_with(ExitCode::kStopped, "");
+  if (state.word == "TIMEOUT") return ends_with(ExitCode::kPreempted, ": its time was up");
+  if (state.word == "PREEMPTED") return ends_with(ExitCode::kPreempted, "");
+  if (state.word == "NODE_FAIL") return ends_with(ExitCode::kNodeLost, "");
+  if (state.word == "OUT_OF_MEMORY") return ends_with(ExitCode::kOutOfMemory, "");
+  if (!has_output && state.phase == JobPhase::kEnded)
+    return {ExitCode::kEnvironment,
+            what + ", and its script wrote nothing: the nodes seem not to see the run directory",
+            "start again with --directory on a file system that all nodes share"};
+  return {ExitCode::kEnvironment, what + ", without a verdict of ptrain",
+          "look into its output in logs/ of the run directory; " + resume};
+}
+
+Result<std::optional<ExitCode>> follow(const run::Directory& directory,
+                                       supervise::StopSignals& signals) {
+  PTRAIN_TRY(JobFile job, read_job(directory));
+  return Follower(directory, std::move(job)).run(signals);
+}
+
+}  // namespace ptrain::submit

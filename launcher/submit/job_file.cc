@@ -1,0 +1,97 @@
+#include "launcher/submit/job_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/hash.h"
+#include "core/run/build_id.h"
+#include "core/run/json_fields.h"
+#include "launcher/base/file.h"
+
+namespace ptrain::submit {
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a plan of thousands of ranks
+
+Result<std::string> hash_of(const std::string& path) {
+  PTRAIN_TRY(const std::string text, read_file(path, kMostBytes));
+  return hash128_hex(text);
+}
+
+tl::unexpected<Error> changed(const std::string& path) {
+  return fail(ExitCode::kUsage,
+              fmt::format("{} was changed after the job was submitted, which was planned and "
+                          "tested with the old one",
+                          path),
+              "submit it again with `ptrain resume`, or a changed recipe with `ptrain run`");
+}
+
+}  // namespace
+
+std::string to_text(const JobFile& file) {
+  return run::dump_line({{"version", 1},
+                         {"job", file.job},
+                         {"recipe", file.recipe},
+                         {"recipe_hash", file.recipe_hash},
+                         {"plan_hash", file.plan_hash},
+                         {"build", file.build},
+                         {"started", file.started}});
+}
+
+Result<JobFile> job_file_from_text(std::string_view text) {
+  PTRAIN_TRY(const nlohmann::json json, run::parse_json(text, "job.json"));
+  JobFile file;
+  run::FieldReader reader(json, "job.json");
+  reader.get("job", file.job)
+      .get("recipe", file.recipe)
+      .get("recipe_hash", file.recipe_hash)
+      .get("plan_hash", file.plan_hash)
+      .get("build", file.build)
+      .get("started", file.started);
+  PTRAIN_CHECK(reader.status());
+  return file;
+}
+
+Result<JobFile> describe(const run::Directory& directory, const std::string& recipe) {
+  JobFile file;
+  file.recipe = recipe;
+  PTRAIN_TRY(file.recipe_hash, hash_of(directory.recipe()));
+  PTRAIN_TRY(file.plan_hash, hash_of(directory.plan()));
+  file.build = run::build_id();
+  return file;
+}
+
+Result<JobFile> read_job(const run::Directory& directory) {
+  constexpr std::size_t kMostJob = std::size_t{1} << 20;
+  return read_file(directory.job(), kMostJob).and_then(job_file_from_text);
+}
+
+Status write_job(const run::Directory& directory, const JobFile& file) {
+  return publish_file(directory.job(), to_text(file));
+}
+
+bool has_job(const run::Directory& directory) { return is_regular_file(directory.job()); }
+
+Status check_unchanged(const run::Directory& directory, const JobFile& submitted) {
+  PTRAIN_TRY(const JobFile now, describe(directory, submitted.recipe));
+  if (now.recipe_hash != submitted.recipe_hash) return changed(directory.recipe());
+  if (now.plan_hash != submitted.plan_hash) return changed(directory.plan());
+  if (now.build == submitted.build) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("this ptrain is build {}, the job was submitted by build {}", now.build,
+                          submitted.build),
+              "submit it again with `ptrain resume`");
+}
+
+bool has_verdict_of_job(const run::Directory& directory) {
+  std::error_code error;
+  const auto verdict = std::filesystem::last_write_time(directory.verdict(), error);
+  if (error) return false;
+  const auto script = std::filesystem::last_write_time(directory.script(), error);
+  return !error && verdict >= script;
+}
+
+}  // namespace ptrain::submit

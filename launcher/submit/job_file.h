@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+#include "core/run/directory.h"
+
+namespace ptrain::submit {
+
+// job.json: the Slurm job that was submitted last for a run, and what it was to train.
+struct JobFile {
+  std::string job;          // number; empty: sbatch has not answered
+  std::string recipe;       // where the user's recipe lies
+  std::string recipe_hash;  // of the run's copy of it, as submitted
+  std::string plan_hash;    // of plan.json, as submitted
+  std::string build;
+  bool started = false;  // its script has begun
+  bool operator==(const JobFile&) const = default;
+};
+
+std::string to_text(const JobFile& file);
+Result<JobFile> job_file_from_text(std::string_view text);
+
+// Files of the run as they are now; `recipe`: see above.
+Result<JobFile> describe(const run::Directory& directory, const std::string& recipe);
+
+Result<JobFile> read_job(const run::Directory& directory);  // an error where none was submitted
+Status write_job(const run::Directory& directory, const JobFile& file);
+bool has_job(const run::Directory& directory);
+
+// Error: what is to be trained is no longer what was submitted, or this is another ptrain.
+Status check_unchanged(const run::Directory& directory, const JobFile& submitted);
+
+// Whether verdict.json was written since the job was submitted, by whatever attempt.
+bool has_verdict_of_job(const run::Directory& directory);
+
+}  // namespace ptrain::submit

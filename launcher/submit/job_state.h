@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace ptrain::submit {
+
+enum class JobPhase {
+  kWaiting,    // in the queue, or put back there
+  kRunning,    // its script runs, begins or ends
+  kEnded,      // Slurm still knows how
+  kForgotten,  // Slurm knows nothing of it any more
+  kUnknown,    // Slurm does not answer
+};
+
+struct JobState {
+  JobPhase phase = JobPhase::kUnknown;
+  std::string word;    // Slurm's own: PENDING, NODE_FAIL
+  std::string reason;  // Slurm's own: Resources; kUnknown: why nothing is known
+  std::string nodes;   // that it has or had
+  std::string start;   // when it began, or is expected to
+  int code = 0;        // of its script, once ended
+  int signal = 0;
+  bool operator==(const JobState&) const = default;
+};
+
+// From `scontrol -o show job`, or from `sacct -nXP -o State,ExitCode,NodeList`. Errors: it says
+// nothing of a job.
+Result<JobState> state_in_scontrol(std::string_view text);
+Result<JobState> state_in_sacct(std::string_view text);
+
+// Asks scontrol, and once that has forgotten the job, sacct.
+JobState look_up(const std::string& job);
+
+// "waits in the queue (Resources)", "has ended: TIMEOUT".
+std::string in_words(const JobState& state);
+
+}  // namespace ptrain::submit

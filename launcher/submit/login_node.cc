@@ -1,0 +1,187 @@
+#include "launcher/submit/login_node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "launcher/submit/commands.h"
+
+namespace ptrain::submit {
+
+namespace {
+
+using recipe::Slurm;
+
+tl::unexpected<Error> refused(std::string message, std::string hint) {
+  return fail(ExitCode::kUsage, std::move(message), std::move(hint));
+}
+
+bool is_one_word(std::string_view constraint) {
+  return constraint.find_first_of("&|[]()*, ") == std::string_view::npos;
+}
+
+bool fits(const NodeLine& node, const LoginNode& seen, const Partition& partition,
+          const Slurm& slurm) {
+  const auto holds = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  if (!holds(node.partitions, partition.name) || holds(seen.excluded, node.name)) return false;
+  return slurm.constraint.empty() || !is_one_word(slurm.constraint) ||
+         holds(node.features, slurm.constraint);
+}
+
+std::string names_of(const std::vector<Partition>& partitions) {
+  std::vector<std::string> names;
+  for (const auto& one : partitions) names.push_back(one.name + (one.is_default ? "*" : ""));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string cluster_name(std::string_view config) {
+  const auto found = config.find("ClusterName");
+  if (found == std::string_view::npos) return "";
+  std::istringstream line{std::string(config.substr(found, config.find('\n', found) - found))};
+  std::string key, equals, name;
+  line >> key >> equals >> name;
+  return name;
+}
+
+Status check_partition(const LoginNode& seen, const Slurm& slurm) {
+  const Partition* partition = partition_of(seen, slurm);
+  if (partition == nullptr && slurm.partition.empty())
+    return refused("this cluster has no default partition",
+                   "name one with --partition: " + names_of(seen.partitions));
+  if (partition == nullptr)
+    return refused(fmt::format("cluster.slurm.partition: there is no '{}'", slurm.partition),
+                   fmt::format("there are {} (* is the default)", names_of(seen.partitions)));
+  if (!partition->is_up)
+    return refused(fmt::format("partition '{}' takes no jobs to run now", partition->name),
+                   "choose another with --partition, or ask who runs this cluster");
+  const auto& accounts = partition->accounts;
+  const bool allowed = accounts.empty() || slurm.account.empty() ||
+                       std::ranges::find(accounts, slurm.account) != accounts.end();
+  if (allowed) return {};
+  return refused(fmt::format("cluster.slurm.account: partition '{}' is not for account '{}'",
+                             partition->name, slurm.account),
+                 fmt::format("its accounts are {}", fmt::join(accounts, ", ")));
+}
+
+Status check_time(const Partition& partition, const Slurm& slurm) {
+  if (slurm.time.empty()) return {};
+  const auto asked = time_limit(slurm.time);
+  if (!asked)
+    return refused(fmt::format("cluster.slurm.time: '{}' is no time that Slurm knows", slurm.time),
+                   "write minutes, hours:minutes:seconds, or days-hours");
+  const auto longest = time_limit(partition.longest);
+  if (!longest || *asked <= *longest) return {};
+  return refused(fmt::format("cluster.slurm.time: {} is beyond the limit of partition '{}', {}; "
+                             "Slurm would let the job wait for ever (PartitionTimeLimit)",
+                             slurm.time, partition.name, partition.longest),
+                 "ask for less with --time; a run goes on in a further job with `ptrain resume`");
+}
+
+Status check_nodes(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
+  const int asked = std::max(1, slurm.nodes);
+  const int there = static_cast<int>(nodes_for(seen, slurm).size());
+  const int most = partition.most_nodes > 0 ? std::min(partition.most_nodes, there) : there;
+  if (asked <= most) return {};
+  std::string why = fmt::format("partition '{}' has {}", partition.name, partition.num_nodes);
+  if (there < partition.num_nodes) why += fmt::format(", {} of them as asked for", there);
+  if (partition.most_nodes > 0) why += fmt::format(", at most {} a job", partition.most_nodes);
+  return refused(fmt::format("cluster.slurm.nodes: {} nodes, but {}", asked, why),
+                 "ask for fewer with --nodes, or for another --partition");
+}
+
+}  // namespace
+
+Result<LoginNode> probe(const Slurm& slurm) {
+  LoginNode seen;
+  PTRAIN_TRY(const std::string partition_text, ask({"scontrol", "-o", "show", "partition"}));
+  seen.partitions = partitions(partition_text);
+  PTRAIN_TRY(const std::string node_text, ask({"scontrol", "-o", "show", "node"}));
+  seen.nodes = node_lines(node_text);
+  PTRAIN_TRY(const std::string config, ask({"scontrol", "show", "config"}));
+  seen.cluster = cluster_name(config);
+  PTRAIN_TRY(seen.mpi_plugins, ask({"srun", "--mpi=list"}));
+  PTRAIN_TRY(seen.srun_help, ask({"srun", "--help"}));
+  if (slurm.exclude.empty()) return seen;
+  PTRAIN_TRY(const std::string names, ask({"scontrol", "show", "hostnames", slurm.exclude}));
+  std::istringstream lines(names);
+  for (std::string line; std::getline(lines, line);) seen.excluded.push_back(line);
+  return seen;
+}
+
+const Partition* partition_of(const LoginNode& seen, const Slurm& slurm) {
+  const auto found = std::ranges::find_if(seen.partitions, [&](const Partition& one) {
+    return slurm.partition.empty() ? one.is_default : one.name == slurm.partition;
+  });
+  return found == seen.partitions.end() ? nullptr : &*found;
+}
+
+std::vector<NodeLine> nodes_for(const LoginNode& seen, const Slurm& slurm) {
+  const Partition* partition = partition_of(seen, slurm);
+  std::vector<NodeLine> all, usable;
+  if (partition == nullptr) return all;
+  for (const auto& node : seen.nodes)
+    if (fits(node, seen, *partition, slurm)) all.push_back(node);
+  std::ranges::copy_if(all, std::back_inserter(usable), &NodeLine::is_usable);
+  return static_cast<int>(usable.size()) >= std::max(1, slurm.nodes) ? usable : all;
+}
+
+Status check(const LoginNode& seen, const Slurm& slurm) {
+  PTRAIN_CHECK(check_partition(seen, slurm));
+  const Partition& partition = *partition_of(seen, slurm);
+  PTRAIN_CHECK(check_time(partition, slurm));
+  PTRAIN_CHECK(check_nodes(seen, partition, slurm));
+  if (slurm.nodes <= 1 || seen.mpi_plugins.find("pmix") != std::string::npos) return {};
+  return fail(ExitCode::kEnvironment,
+              "Slurm on this cluster lacks its plugin for PMIx (`srun --mpi=list`), by which ranks "
+              "on several nodes find each other",
+              "ask who runs this cluster to install it, or train on one node (--nodes=1)");
+}
+
+std::string explanation(const LoginNode& seen, const Slurm& slurm, const std::string& refusal) {
+  if (const auto status = check(seen, slurm); !status)
+    return fmt::format("{}; {}", status.error().message, status.error().hint);
+  const auto says = [&](std::string_view words) {
+    return refusal.find(words) != std::string::npos;
+  };
+  if (says("generic resource") || says("gres"))
+    return "cluster.slurm.gpus_per_node: this cluster has no such GPUs; `sinfo -o '%P %G'` shows "
+           "which there are";
+  if (says("feature")) return "cluster.slurm.constraint: `sinfo -o '%N %f'` shows the features";
+  if (says("account"))
+    return "cluster.slurm.account: `sacctmgr show associations user=$USER` shows yours";
+  if (says("QOS") || says("qos")) return "cluster.slurm.qos: `sacctmgr show qos` shows which exist";
+  if (says("node name")) return "cluster.slurm.exclude: `sinfo -N` shows the nodes";
+  return "";
+}
+
+cluster::Cluster planned_nodes(const LoginNode& seen, const Slurm& slurm, std::int64_t memory_bytes,
+                               std::vector<std::string>& notes) {
+  const auto candidates = nodes_for(seen, slurm);
+  cluster::Node least{"", candidates.front().cores};
+  bool differ = false;
+  for (const auto& one : candidates) {
+    const auto memory = one.memory_bytes > 0 ? one.memory_bytes : memory_bytes;
+    if (least.memory_bytes == 0) least.memory_bytes = memory;
+    differ = differ || one.cores != least.num_cores || memory != least.memory_bytes;
+    least.num_cores = std::min(least.num_cores, one.cores);
+    least.memory_bytes = std::min(least.memory_bytes, memory);
+  }
+  if (differ)
+    notes.push_back(
+        fmt::format("nodes of the partition differ: planned for the least of them, {} cores and "
+                    "{:.0f} GiB; --constraint or --exclude narrows them",
+                    least.num_cores, static_cast<double>(least.memory_bytes) / 1024 / 1024 / 1024));
+  cluster::Cluster out{
+      "slurm-" + seen.cluster, {}, cluster::default_figures(), cluster::default_link()};
+  for (int i = 1; i <= std::max(1, slurm.nodes); ++i) {
+    least.name = fmt::format("any-{}", i);
+    out.nodes.push_back(least);
+  }
+  return out;
+}
+
+}  // namespace ptrain::submit

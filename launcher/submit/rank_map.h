@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/run/plan.h"
+
+namespace ptrain::submit {
+
+// Ranks of a plan on each of its nodes, at the most.
+int ranks_per_node(const run::Plan& plan);
+
+// The plan with its nodes, in their order, named so; where there are too few names it stays as it
+// is.
+run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names);
+
+// Where each rank runs and what it holds, a line a rank and a line a shape, for --dry-run.
+std::string rank_map(const run::Plan& plan);
+
+}  // namespace ptrain::submit
