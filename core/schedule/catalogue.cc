@@ -16,6 +16,7 @@ constexpr std::string_view kTwoStage = "_2bp";
 constexpr VirtualRule kOne{1, 1, 1};
 constexpr VirtualRule kTwo{2, 2, 1};
 constexpr VirtualRule kFour{4, 4, 1};
+constexpr VirtualRule kAny{1, 0, 1};
 
 constexpr auto kCatalogue = std::to_array<Entry>({
     {"gpipe", 1, kOne, "", Placement::kLoop, "arXiv 1811.06965", gpipe},
@@ -23,8 +24,23 @@ constexpr auto kCatalogue = std::to_array<Entry>({
     {"1f1b", 1, kOne, "", Placement::kLoop, "arXiv 1806.03377, 2007.01045", one_f_one_b},
     {"eager_1f1b", 1, kOne, "", Placement::kLoop, "arXiv 2211.05322", eager_one_f_one_b},
     {"1f1b_overlap", 1, kOne, "", Placement::kLoop, "arXiv 2211.05322", overlapped_one_f_one_b},
+    {"interleaved_1f1b", 1, kAny, "groups of p or more micro-batches, the last too",
+     Placement::kLoop, "arXiv 2104.04473", interleaved_one_f_one_b},
+    {"kimi_k2", 1, kAny, "groups of p or more micro-batches, the last too", Placement::kLoop,
+     "arXiv 2507.20534", kimi_k2},
+    {"interleaved_h1", 1, kAny, "", Placement::kZigzag, "SpectraX", interleaved_h1},
+    {"interleaved_1f1b_plus_one", 1, kAny, "", Placement::kZigzag, "SpectraX",
+     interleaved_one_f_one_b_plus_one},
+    {"breadth_first", 1, kAny, "", Placement::kLoop, "arXiv 2211.05953", breadth_first},
+    {"breadth_first_fifo", 1, kAny, "", Placement::kLoop, "arXiv 2211.05953", breadth_first_fifo},
     {"zb_h1", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h1},
     {"zb_h2", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_h2},
+    {"interleaved_zb_1p", 1, kAny, "groups of p or more micro-batches, the last too",
+     Placement::kLoop, "arXiv 2401.10241", interleaved_zb_1p},
+    {"zb_v", 1, kTwo, "", Placement::kZigzag, "arXiv 2401.10241", zb_v},
+    {"v_half", 1, kTwo, "", Placement::kZigzag, "arXiv 2405.15362", v_half},
+    {"v_min", 1, kTwo, "", Placement::kZigzag, "arXiv 2405.15362", v_min},
+    {"dualpipe_v", 1, kTwo, "m >= 2p", Placement::kZigzag, "arXiv 2412.19437", dualpipe_v},
     {"chimera", 2, kTwo, "p even, p divides m", Placement::kMirrored, "arXiv 2107.06925", chimera},
     {"bitpipe", 2, kFour, "p even, p divides m", Placement::kMirrored, "arXiv 2410.19367", bitpipe},
     {"dualpipe", 2, kTwo, "p even, m even, m >= 2p", Placement::kMirrored, "arXiv 2412.19437",
