@@ -2,20 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 namespace ptrain::mesh {
 
+namespace {
+
+// Takes the innermost axis that is left off the rank.
+int take_off(int& rank, int degree) {
+  const int coordinate = rank % degree;
+  rank /= degree;
+  return coordinate;
+}
+
+int num_expert_replicas(const Layout& layout) {
+  return layout.dp * layout.shard * layout.cp * layout.tp / (layout.ep * layout.etp);
+}
+
+}  // namespace
+
 Coordinates coordinates_of(const Layout& layout, int rank) {
-  // Takes the innermost axis that is left off the rank.
-  const auto next = [&rank](int degree) {
-    const int coordinate = rank % degree;
-    rank /= degree;
-    return coordinate;
-  };
   Coordinates c;
-  c.tp = next(layout.tp);
-  c.cp = next(layout.cp);
-  c.shard = next(layout.shard);
-  c.dp = next(layout.dp);
+  c.tp = take_off(rank, layout.tp);
+  c.cp = take_off(rank, layout.cp);
+  c.shard = take_off(rank, layout.shard);
+  c.dp = take_off(rank, layout.dp);
   c.pp = rank;
   return c;
 }
@@ -28,6 +39,21 @@ int rank_of(const Layout& layout, const Coordinates& c) {
   return rank * layout.tp + c.tp;
 }
 
+int num_expert_shards(const Layout& layout) {
+  return std::gcd(num_expert_replicas(layout), layout.num_shards());
+}
+
+ExpertCoordinates expert_coordinates_of(const Layout& layout, int rank) {
+  const int shards = num_expert_shards(layout);
+  ExpertCoordinates c;
+  c.etp = take_off(rank, layout.etp);
+  c.ep = take_off(rank, layout.ep);
+  c.eshard = take_off(rank, shards);
+  c.edp = take_off(rank, num_expert_replicas(layout) / shards);
+  c.pp = rank;
+  return c;
+}
+
 std::string to_string(const Layout& layout) {
   std::string text;
   const auto degree = [&text](const char* axis, int value) {
@@ -37,7 +63,12 @@ std::string to_string(const Layout& layout) {
   degree("dp", layout.dp);
   degree("shard", layout.shard);
   degree("cp", layout.cp);
+  degree("ulysses", layout.ulysses);
   degree("tp", layout.tp);
+  degree("ep", layout.ep);
+  degree("etp", layout.etp);
+  degree("virtual", layout.num_virtual);
+  if (layout.pp > 1) text += (layout.schedule.empty() ? "csv" : layout.schedule) + " ";
   if (layout.shard > 1) text += fmt::format("zero{} ", layout.zero);
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);
   if (layout.recompute == recipe::Recompute::kSelective) text += " selective";

@@ -17,7 +17,8 @@ enum class BlockKind { kElement, kRun, kRow, kMatrix };
 inline constexpr std::int64_t kRunElements = 256;
 
 // How a parameter is updated. kSgd keeps no momentum.
-enum class UpdateRule { kAdamW, kAdam8bit, kMuon, kLion, kSgd, kSgdMomentum };
+// kBalance: of a router's bias, whose gradient is how far loads are from their mean (MoeSpec).
+enum class UpdateRule { kAdamW, kAdam8bit, kMuon, kLion, kSgd, kSgdMomentum, kBalance };
 
 // Initial values: normal(0, initializer_range); the same divided by sqrt(2 L); constants.
 enum class Init { kNormal, kResidualNormal, kOnes, kZeros };
@@ -47,6 +48,18 @@ enum class Role {
   kDownBias,
   kDownNorm,
   kDownNormBias,
+  kRouter,
+  kRouterBias,
+  kExpertUp,    // gate and up of each expert, expert by expert; the first of all
+  kExpertDown,  // down of each expert, in their order; the first
+  kExpert,      // the others of both runs
+  kSharedUp,    // gate, then up (kGated)
+  kSharedDown,
+  kQueryDown,  // latent attention
+  kQueryDownNorm,
+  kKeyValueDown,
+  kKeyValueDownNorm,
+  kKeyValueUp,  // what makes queries, from their latent or the stream, is kQuery
   kHead
 };
 
@@ -60,6 +73,12 @@ struct ParameterSpec {
   UpdateRule rule = UpdateRule::kAdamW;
   Role role = Role::kNorm;
   bool transposed = false;  // a linear's weight that is stored as [in, out]
+  // Where this is the part of a parameter that one rank holds (part.h): the whole's shape, and
+  // where the part begins in it. Empty: it is the whole.
+  std::vector<std::int64_t> whole_shape = {};
+  std::vector<std::int64_t> offsets = {};
+  bool counts = true;  // this rank's copy is the one that the norm and checkpoints count
+  int sum_ranks = 1;   // neighbours on the tensor axis whose gradients add up to its gradient
   std::int64_t num_elements() const;
   std::int64_t block_elements() const;
   bool operator==(const ParameterSpec&) const = default;
@@ -78,6 +97,7 @@ struct StashTensor {
   std::int64_t elements_per_token = 0;
   DType dtype = DType::kFloat32;
   StashClass stash_class = StashClass::kKept;
+  bool of_stream = false;  // its rows are those of the residual stream (Architecture::stream_rows)
   bool operator==(const StashTensor&) const = default;
 };
 
@@ -90,15 +110,31 @@ struct Segment {
 
 enum class LayerKind { kEmbedding, kBlock, kHead };
 
+// What is gathered and reduced together, in one buffer. Group i belongs to layer i; behind those
+// of all layers come the experts of the layers that have some.
+struct GroupSpec {
+  int layer = 0;
+  bool experts = false;  // sharded and reduced over the axes that experts see
+  bool operator==(const GroupSpec&) const = default;
+};
+
 // Layer 0 is the embedding, 1..L the blocks, L+1 the final norm with the head.
 struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
+  bool held = true;                // false: of another pipeline rank; then all lists are empty
   std::vector<int> parameters;     // indices into Architecture::parameters, in the code's order
   std::vector<int> groups;         // buffers it reads, ascending; a tied head reads its own and 0
   std::vector<StashTensor> stash;  // in the order the layer's code reads
   std::vector<Segment> segments;
   bool operator==(const LayerSpec&) const = default;
+};
+
+// The ranks of one axis that work together, and the own one among them.
+struct AxisPlace {
+  int size = 1;
+  int rank = 0;
+  bool operator==(const AxisPlace&) const = default;
 };
 
 struct Architecture {
@@ -108,11 +144,19 @@ struct Architecture {
   DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
   std::vector<ParameterSpec> parameters;
   std::vector<LayerSpec> layers;  // L + 2
+  std::vector<GroupSpec> groups;
+  AxisPlace tensor;  // of the rank whose part this is (part.h)
 
-  int num_groups() const { return static_cast<int>(layers.size()); }
+  // Of `tokens` that the ranks of the tensor axis share, the residual stream of each holds equal
+  // parts, in their order.
+  std::int64_t stream_rows(std::int64_t tokens) const { return tokens / tensor.size; }
+  std::int64_t rows_of(const StashTensor& tensor_of_layer, std::int64_t tokens) const {
+    return tensor_of_layer.of_stream ? stream_rows(tokens) : tokens;
+  }
+  int num_groups() const { return static_cast<int>(groups.size()); }
   std::int64_t num_parameters() const;
-  // Parameters that take part in matmuls: all but norms and the embedding look-up; a tied head
-  // counts once.
+  // Parameters that take part in a token's matmuls: all but norms and the embedding look-up; a tied
+  // head counts once, of experts those that a token passes.
   std::int64_t num_matmul_parameters() const;
   bool operator==(const Architecture&) const = default;
 };

@@ -24,6 +24,38 @@ struct AttentionSpec {
   bool operator==(const AttentionSpec&) const = default;
 };
 
+enum class RouterScore { kSoftmax, kSigmoid };
+// What a group of experts is worth: its best score, or the sum of its two best.
+enum class GroupScore { kBest, kTwoBest };
+
+// Experts in place of the MLP: y = shared(x) + sum over the chosen e of weight_e * expert_e(x), all
+// of them gated. The router works in the wide dtype.
+struct MoeSpec {
+  std::int64_t num_experts = 0;  // routed; 0: no layer has any
+  std::int64_t top_k = 0;
+  std::int64_t inner = 0;         // width of one
+  std::int64_t shared_inner = 0;  // of the shared ones together; 0: none
+  RouterScore score = RouterScore::kSoftmax;
+  bool has_bias = false;    // added to scores where experts are chosen, never to weights
+  bool normalises = false;  // weights of the chosen add up to 1
+  double scale = 1;         // of the weights
+  std::int64_t num_groups = 1, top_groups = 1;
+  GroupScore group_score = GroupScore::kBest;
+  double balance_loss = 0, z_loss = 0;  // coefficients
+  double bias_rate = 0;                 // bias += rate * sign(mean load - load), once a step
+  double capacity_factor = 0;           // 0: no token is dropped
+  bool operator==(const MoeSpec&) const = default;
+};
+
+// Latent attention (DeepSeek-V2): queries and keys of [nope | rope], one rope key for all heads;
+// keys and values come from a narrow latent.
+struct LatentSpec {
+  std::int64_t query_rank = 0;      // 0: queries come from the stream itself
+  std::int64_t key_value_rank = 0;  // 0: no latent attention
+  std::int64_t nope_dim = 0, rope_dim = 0, value_dim = 0;
+  bool operator==(const LatentSpec&) const = default;
+};
+
 // Hugging Face names, without .weight and .bias; those after `block` follow it. Empty: not there.
 struct ParameterNames {
   std::string embedding = "model.embed_tokens";
@@ -43,6 +75,17 @@ struct ParameterNames {
   std::string up = "mlp.up_proj";
   std::string down = "mlp.down_proj";
   std::string down_norm;
+  std::string router = "mlp.gate";
+  std::string router_bias = "mlp.gate.e_score_correction_bias";  // whole: it has no .weight
+  std::string expert = "mlp.experts.{}.";                        // before the three that follow
+  std::string expert_gate = "gate_proj", expert_up = "up_proj", expert_down = "down_proj";
+  std::string shared = "mlp.shared_experts.";  // before gate_proj, up_proj and down_proj
+  std::string query_down = "self_attn.q_a_proj";
+  std::string query_down_norm = "self_attn.q_a_layernorm";
+  std::string query_up = "self_attn.q_b_proj";
+  std::string key_value_down = "self_attn.kv_a_proj_with_mqa";
+  std::string key_value_down_norm = "self_attn.kv_a_layernorm";
+  std::string key_value_up = "self_attn.kv_b_proj";
   std::string final_norm = "model.norm";
   std::string head = "lm_head";
   bool operator==(const ParameterNames&) const = default;
@@ -66,13 +109,21 @@ struct Decoder {
   bool gated = true;
   recipe::Activation activation = recipe::Activation::kSilu;
   double embedding_scale = 1;
-  double attention_scalar = 0;  // scores are divided by its root
+  double attention_scalar = 0;     // scores are divided by its root
   double attention_softcap = 0;    // c tanh(scores / c); 0: none
   double final_softcap = 0;        // of the logits
   std::int64_t num_positions = 0;  // rows of the table of learned positions; 0: no such table
   std::vector<RotarySpec> rotaries;
   std::vector<AttentionSpec> layers;  // one a block
+  MoeSpec moe;
+  std::vector<bool> has_experts;  // one a block; empty: none has
+  LatentSpec latent;
   ParameterNames names;
+
+  // Whether block `index`, from 0, has experts.
+  bool experts_in(std::int64_t index) const {
+    return !has_experts.empty() && has_experts[static_cast<std::size_t>(index)];
+  }
   bool operator==(const Decoder&) const = default;
 };
 

@@ -41,6 +41,14 @@ const AutoSection* find_auto_section(std::string_view path) {
   return find_row(auto_sections(), path);
 }
 
+const AutoSection* auto_section_around(std::string_view path) {
+  for (std::size_t dot = path.rfind('.'); dot != std::string_view::npos; dot = path.rfind('.')) {
+    path = path.substr(0, dot);
+    if (const AutoSection* section = find_auto_section(path)) return section;
+  }
+  return nullptr;
+}
+
 std::vector<std::string> child_names(std::string_view path) {
   std::vector<std::string> names;
   for (const Field& field : fields()) {

@@ -76,6 +76,8 @@ const std::vector<Reserved>& reserved_keys();
 const Field* find_field(std::string_view path);
 const List* find_list(std::string_view path);
 const AutoSection* find_auto_section(std::string_view path);
+// The one that a field lies in, at any depth.
+const AutoSection* auto_section_around(std::string_view path);
 const Reserved* find_reserved(std::string_view path);
 
 // The names that may follow `path`, in the order of the table; "" = the top.

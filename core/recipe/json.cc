@@ -31,7 +31,7 @@ json value_of(const Field& field, const Value& value) {
 
 // Whether the field has a place in the JSON: not inside a section that is absent or `auto`.
 bool is_written(const Field& field, const Recipe& recipe, std::size_t entry) {
-  const AutoSection* section = find_auto_section(field.path.substr(0, field.path.rfind('.')));
+  const AutoSection* section = auto_section_around(field.path);
   return section == nullptr || section->get(recipe, entry) == SectionState::kFields;
 }
 

@@ -23,14 +23,6 @@ SectionState shape_parallel_state(const Recipe& recipe, std::size_t entry) {
 
 void reserve_parallel(std::vector<Reserved>& all, const std::string& prefix) {
   all.insert(all.end(), {
-                            {prefix + "tp", "tensor parallelism", "1"},
-                            {prefix + "pp", "pipeline parallelism", "1"},
-                            {prefix + "cp", "context parallelism", "1"},
-                            {prefix + "ep", "expert parallelism", "1"},
-                            {prefix + "etp", "expert parallelism", "1"},
-                            {prefix + "virtual", "pipeline parallelism", "1"},
-                            {prefix + "schedule", "pipeline parallelism"},
-                            {prefix + "stages", "pipeline parallelism"},
                             {prefix + "order", "another order of ranks"},
                             {prefix + "memory", "a memory limit"},
                         });
@@ -48,7 +40,6 @@ std::vector<Reserved> make_reserved() {
                              "a job array: each of its tasks would be the same run, so submit a "
                              "run for each; it"},
                             {"cluster.links", "a description of links"},
-                            {"failure.notify", "notification"},
                             {"replan", "planning again during a run"},
                         });
   return all;
@@ -90,6 +81,11 @@ const std::vector<List>& lists() {
       text_list(
           "cluster.container.mounts", "Folders that ranks see inside a container.",
           [](auto& r) -> auto& { return r.cluster.container.mounts; }),
+      text_list(
+          "failure.notify",
+          "A command with its arguments, run without a shell when the run ends; it finds the "
+          "verdict's line in PTRAIN_VERDICT and the run directory in PTRAIN_RUN.",
+          [](auto& r) -> auto& { return r.failure.notify; }),
   };
   return all;
 }

@@ -54,6 +54,28 @@ struct Model {
   double query_pre_attn_scalar = 0;   // scores are divided by its root; 0: head_dim
   double attn_logit_softcapping = 0;  // 0: none
   double final_logit_softcapping = 0;  // 0: none
+  // Experts; num_experts 0: none. Widths and counts that are 0 follow from others or are absent.
+  std::int64_t num_experts = 0;  // routed, of a layer
+  std::int64_t num_experts_per_tok = 0;
+  std::int64_t moe_intermediate_size = 0;  // of one expert
+  std::int64_t n_shared_experts = 0;       // that every token passes, as wide as one expert each
+  std::int64_t first_k_dense_replace = 0;  // first layers, without experts
+  std::int64_t decoder_sparse_step = 0;    // every how many layers one has experts
+  std::string mlp_only_layers;             // indices of layers without experts, by commas
+  bool norm_topk_prob = false;             // weights of the chosen experts add up to 1
+  double routed_scaling_factor = 0;        // multiplies these weights; 0: 1
+  std::int64_t n_group = 0;                // groups of experts, of which topk_group are looked at
+  std::int64_t topk_group = 0;
+  double router_aux_loss_coef = 0;     // of the balance loss
+  double router_z_loss_coef = 0;       // of the mean square of log-sum-exp of the router's logits
+  double router_bias_update_rate = 0;  // of the bias that balances sigmoid routers
+  double expert_capacity_factor = 0;   // of the mean load, beyond which tokens drop; 0: none drop
+  // Latent attention; kv_lora_rank 0: none.
+  std::int64_t q_lora_rank = 0;  // 0: queries come from the stream itself
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
   bool operator==(const Model&) const = default;

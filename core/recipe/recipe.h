@@ -29,6 +29,14 @@ struct Parallel {
   int dp = 0;
   int shard = 0;
   int zero = 0;
+  int tp = 0;
+  int pp = 0;
+  int num_virtual = 0;
+  std::string schedule;       // a name, or a file that ends in .csv
+  std::string stages;         // layers of each stage, by commas
+  int ring = 0, ulysses = 0;  // cp is their product
+  int ep = 0;
+  int etp = 0;
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
   std::optional<int> prefetch;  // layers gathered ahead (zero 3)
@@ -77,10 +85,15 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+enum class AtTimeLimit { kStop, kRequeue, kChain };
+
 struct Failure {
-  int max_restarts = 0;
+  // None: 0 on one machine; in a Slurm job as many as there is progress for.
+  std::optional<int> max_restarts;
   OnNonFinite nonfinite = OnNonFinite::kStop;
   double hang_timeout_s = 0;  // 0: from the step time
+  AtTimeLimit time_limit = AtTimeLimit::kStop;
+  std::vector<std::string> notify;  // a command that is told how the run ends
   bool operator==(const Failure&) const = default;
 };
 

@@ -32,6 +32,13 @@ json json_of(const mesh::Layout& layout) {
           {"cp", layout.cp},
           {"tp", layout.tp},
           {"pp", layout.pp},
+          {"ulysses", layout.ulysses},
+          {"virtual", layout.num_virtual},
+          {"schedule", layout.schedule},
+          {"schedule_csv", layout.schedule_csv},
+          {"stage_layers", layout.stage_layers},
+          {"ep", layout.ep},
+          {"etp", layout.etp},
           {"zero", layout.zero},
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
@@ -111,6 +118,19 @@ Result<RankPlace> read_place(const json& object, int expected) {
   return place;
 }
 
+// Plans of versions that had neither say nothing of them.
+void read_stages_and_experts(const json& object, FieldReader& reader, mesh::Layout& layout) {
+  if (!object.contains("schedule")) return;
+  reader.get("ulysses", layout.ulysses).get("virtual", layout.num_virtual);
+  reader.get("schedule", layout.schedule).get("schedule_csv", layout.schedule_csv);
+  reader.get("ep", layout.ep).get("etp", layout.etp);
+  for (const json& count : reader.array("stage_layers")) {
+    if (!count.is_number_integer() || count < 1 || count > 1 << 20)
+      return reader.refuse("stage_layers holds something else than numbers of layers");
+    layout.stage_layers.push_back(count.get<int>());
+  }
+}
+
 Result<mesh::Layout> read_layout(const json& object) {
   mesh::Layout layout;
   std::string recompute, offload = "none";
@@ -121,6 +141,7 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("num_micro_batches", layout.num_micro_batches);
   reader.get("recompute", recompute).get("prefetch", layout.prefetch);
   reader.get("shared_window", layout.shared_window);
+  read_stages_and_experts(object, reader, layout);
   // Plans of versions that could not offload say nothing of it.
   if (object.contains("offload")) reader.get("offload", offload);
   if (offload != "none" && offload != "optimizer")

@@ -21,6 +21,7 @@ class Model {
   }
   const model::Architecture& architecture() {
     architecture_.layers.resize(static_cast<std::size_t>(group_) + 1);
+    architecture_.groups.resize(architecture_.layers.size());
     return architecture_;
   }
 

@@ -14,8 +14,10 @@ using recipe::OptimizerKind;
 Architecture small(OptimizerKind kind, double momentum = 0.9) {
   Architecture architecture;
   const auto add = [&](LayerKind layer, std::string name, std::vector<std::int64_t> shape) {
-    if (architecture.layers.empty() || architecture.layers.back().kind != layer)
+    if (architecture.layers.empty() || architecture.layers.back().kind != layer) {
+      architecture.groups.push_back({architecture.num_groups()});
       architecture.layers.emplace_back().kind = layer;
+    }
     ParameterSpec parameter;
     parameter.name = std::move(name);
     parameter.shape = std::move(shape);

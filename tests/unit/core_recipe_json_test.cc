@@ -45,7 +45,7 @@ Recipe any_recipe() {
     if (shape.parallel) shape.parallel->automatic = *rc::gen::arbitrary<bool>();
   }
   for (const Field& field : fields()) {
-    const AutoSection* section = find_auto_section(field.path.substr(0, field.path.rfind('.')));
+    const AutoSection* section = auto_section_around(field.path);
     const std::size_t bracket = field.path.find("[]");
     const std::size_t size =
         bracket == std::string::npos ? 1 : find_list(field.path.substr(0, bracket))->size(recipe);

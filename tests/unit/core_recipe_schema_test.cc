@@ -36,8 +36,9 @@ TEST(Schema, SaysWhatTheTableSays) {
   EXPECT_EQ(parallel["zero"]["anyOf"][0],
             json({{"type", "integer"}, {"minimum", 1}, {"maximum", 3}}));
   EXPECT_EQ(parallel["zero"]["anyOf"][1]["enum"], json({"auto"}));
-  EXPECT_EQ(parallel["tp"]["const"], 1);  // a later version's, which 1 says happens anyway
-  EXPECT_FALSE(parallel.contains("schedule"));
+  EXPECT_EQ(properties(parallel["cp"])["ring"]["anyOf"][0]["maximum"], 1 << 20);
+  EXPECT_FALSE(parallel.contains("order"));  // a later version's
+  EXPECT_EQ(properties(fields["cluster"])["nodes"]["const"], 1);  // that 1 says happens anyway
   const json betas = properties(fields["optimizer"])["betas"];
   EXPECT_EQ(betas["items"].size(), 2u);
   EXPECT_EQ(betas["maxItems"], 2);

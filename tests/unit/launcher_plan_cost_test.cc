@@ -26,6 +26,7 @@ class CostTest : public ::testing::Test {
     layer.stash = {{"x", 8, DType::kFloat32, model::StashClass::kInput}};
     layer.segments = {{"all", 512, 10}};
     architecture.layers = {layer};
+    architecture.groups = {{0}};
     buffers = {{0, {50, 50}, {}}};
     layout.shard = 2;
     layout.micro_batch = 3;

@@ -118,6 +118,7 @@ TEST(OffloadPlan, SecondsFollowFromPagesAndTheDisk) {
   parameter.shape = {10, 100};
   architecture.parameters = {parameter};
   architecture.layers = {{}};
+  architecture.groups = {{0}};
   architecture.layers[0].groups = {0};
   architecture.layers[0].parameters = {0};
   mesh::Layout layout{.shard = 2, .offload = Offload::kOptimizer};

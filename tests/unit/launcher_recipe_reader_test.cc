@@ -125,7 +125,7 @@ TEST(Reader, OverridesOfOneValueKeepTheOthersOfItsList) {
 }
 
 TEST(Reader, AcceptsReservedKeysThatSayWhatHappensAnyway) {
-  EXPECT_TRUE(read(kGood, {"parallel={tp: 1, pp: 1, cp: 1, ep: 1}", "cluster.nodes=1",
+  EXPECT_TRUE(read(kGood, {"cluster.nodes=1",
                            "checkpoint.async=false", "data.train.0.format=text"}));
 }
 

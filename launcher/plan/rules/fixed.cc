@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "launcher/plan/rules/rules.h"
 
@@ -33,6 +34,18 @@ std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& sp
   Differences differences;
   differences.check(fixed.dp > 0, "dp", fixed.dp, layout.dp);
   differences.check(fixed.shard > 0, "shard", fixed.shard, layout.shard);
+  differences.check(fixed.tp > 0, "tp", fixed.tp, layout.tp);
+  differences.check(fixed.pp > 0, "pp", fixed.pp, layout.pp);
+  differences.check(fixed.num_virtual > 0, "virtual", fixed.num_virtual, layout.num_virtual);
+  differences.check(fixed.ring > 0, "cp.ring", fixed.ring, layout.cp / layout.ulysses);
+  differences.check(fixed.ulysses > 0, "cp.ulysses", fixed.ulysses, layout.ulysses);
+  differences.check(fixed.ep > 0, "ep", fixed.ep, layout.ep);
+  differences.check(fixed.etp > 0, "etp", fixed.etp, layout.etp);
+  if (!fixed.schedule.empty() && fixed.schedule != layout.schedule)
+    differences.add(fmt::format("schedule is fixed at {}", fixed.schedule));
+  if (!fixed.stages.empty() &&
+      fixed.stages != fmt::format("{}", fmt::join(layout.stage_layers, ",")))
+    differences.add(fmt::format("stages are fixed at {}", fixed.stages));
   // Without a shard axis zero has no meaning; it is then only an offence where sharding was
   // possible.
   const bool zero_matters = layout.shard > 1 || (fixed.shard == 0 && space.num_ranks > 1);
