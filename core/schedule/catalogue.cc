@@ -17,6 +17,7 @@ constexpr VirtualRule kOne{1, 1, 1};
 constexpr VirtualRule kTwo{2, 2, 1};
 constexpr VirtualRule kFour{4, 4, 1};
 constexpr VirtualRule kAny{1, 0, 1};
+constexpr VirtualRule kWaves{2, 0, 2};
 
 constexpr auto kCatalogue = std::to_array<Entry>({
     {"gpipe", 1, kOne, "", Placement::kLoop, "arXiv 1811.06965", gpipe},
@@ -45,6 +46,10 @@ constexpr auto kCatalogue = std::to_array<Entry>({
     {"bitpipe", 2, kFour, "p even, p divides m", Placement::kMirrored, "arXiv 2410.19367", bitpipe},
     {"dualpipe", 2, kTwo, "p even, m even, m >= 2p", Placement::kMirrored, "arXiv 2412.19437",
      dualpipe},
+    {"hanayo", 1, kWaves, "", Placement::kZigzag, "arXiv 2308.15762", hanayo},
+    {"zeropp", 1, kAny, "", Placement::kLoop, "arXiv 2402.03791", zeropp},
+    {"zb_auto", 1, kOne, "", Placement::kLoop, "arXiv 2401.10241", zb_auto},
+    {"v_auto", 1, kTwo, "", Placement::kZigzag, "arXiv 2405.15362", v_auto},
 });
 
 const Entry* find(std::string_view name) {

@@ -83,8 +83,9 @@ inline std::string order_text(const schedule::Schedule& order) {
   return text;
 }
 
-// What a file's order takes under one set of costs.
+// What a file's order takes under one set of costs: a line of summary.csv.
 struct OrderTotals {
+  std::string schedule;
   std::string file;
   schedule::Problem problem;
   double makespan = 0;
@@ -93,13 +94,12 @@ struct OrderTotals {
   std::string note;
 };
 
-// The lines of summary.csv on `schedule`.
-inline std::vector<OrderTotals> read_totals(const std::string& schedule) {
+inline std::vector<OrderTotals> read_totals() {
   const auto number = [](const std::string& text) { return text.empty() ? 0 : std::stod(text); };
   std::vector<OrderTotals> totals;
   for (const auto& row : read_table("summary.csv")) {
-    if (row.at("schedule") != schedule) continue;
     OrderTotals& line = totals.emplace_back();
+    line.schedule = row.at("schedule");
     line.file = row.at("file");
     line.problem.num_ranks = std::stoi(row.at("p"));
     line.problem.num_virtual = std::stoi(row.at("v"));

@@ -5,6 +5,7 @@
 #include "core/schedule/generators/generators.h"
 #include "core/schedule/generators/lists.h"
 #include "core/schedule/generators/refuse.h"
+#include "core/schedule/generators/zigzag.h"
 
 namespace ptrain::schedule {
 namespace {
@@ -24,11 +25,10 @@ struct Stream {
   int first_slot = 0;
 };
 
-// Chunks go over the ranks in turns, there and back; the second copy starts at the other end.
+// The second copy lies the other way round.
 int rank_of(int stage, int copy, int num_ranks) {
-  const int along = stage % num_ranks;
-  const bool backwards = (stage / num_ranks + copy) % 2 == 1;
-  return backwards ? num_ranks - 1 - along : along;
+  const int rank = zigzag_rank(stage, num_ranks);
+  return copy == 0 ? rank : num_ranks - 1 - rank;
 }
 
 void put(const Stream& stream, int num_stages, std::vector<std::vector<Slot>>& ranks) {

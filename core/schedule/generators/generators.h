@@ -30,5 +30,9 @@ Result<Schedule> dualpipe_v(const Problem& problem);
 Result<Schedule> chimera(const Problem& problem);
 Result<Schedule> bitpipe(const Problem& problem);
 Result<Schedule> dualpipe(const Problem& problem);
+Result<Schedule> hanayo(const Problem& problem);
+Result<Schedule> zeropp(const Problem& problem);
+Result<Schedule> zb_auto(const Problem& problem);
+Result<Schedule> v_auto(const Problem& problem);
 
 }  // namespace ptrain::schedule
