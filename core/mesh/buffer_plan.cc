@@ -105,25 +105,68 @@ BufferPlan plan_buffer(std::span<const model::ParameterSpec> parameters, int gro
   return plan_members(parameters, members, group, num_ranks);
 }
 
+namespace {
+
 // One walk over the parameters for all groups: a model of thousands of layers has as many groups.
-std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks) {
+// `num_ranks(group)`: over which it is sharded.
+template <class NumRanks>
+std::vector<BufferPlan> plan_groups(const model::Architecture& architecture,
+                                    std::span<const int> owners, NumRanks num_ranks) {
   const auto num_groups = static_cast<std::size_t>(architecture.num_groups());
   std::vector<std::vector<int>> members(num_groups);
   for (std::size_t i = 0; i < architecture.parameters.size(); ++i)
     members[static_cast<std::size_t>(architecture.parameters[i].group)].push_back(
         static_cast<int>(i));
-  std::vector<int> owners(architecture.parameters.size(), -1);
-  if (num_ranks > 1) owners = assign_owners(architecture, num_ranks);
   std::vector<BufferPlan> plans;
   plans.reserve(num_groups);
   for (std::size_t group = 0; group < num_groups; ++group) {
     const bool owned =
         !members[group].empty() && owners[static_cast<std::size_t>(members[group].front())] >= 0;
-    plans.push_back(owned ? plan_owned(architecture, members[group], owners, num_ranks)
+    const int ranks = num_ranks(group);
+    plans.push_back(owned ? plan_owned(architecture, members[group], owners, ranks)
                           : plan_members(architecture.parameters, members[group],
-                                         static_cast<int>(group), num_ranks));
+                                         static_cast<int>(group), ranks));
   }
   return plans;
+}
+
+// None where all is on one rank.
+std::vector<int> owners_over(const model::Architecture& architecture, int num_ranks) {
+  if (num_ranks > 1) return assign_owners(architecture, num_ranks);
+  return std::vector<int>(architecture.parameters.size(), -1);
+}
+
+}  // namespace
+
+std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks) {
+  return plan_groups(architecture, owners_over(architecture, num_ranks),
+                     [num_ranks](std::size_t) { return num_ranks; });
+}
+
+std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layout& layout) {
+  const int shards = layout.num_shards();
+  const int expert_shards = num_expert_shards(layout);
+  if (shards == expert_shards) return plan_buffers(part, shards);
+  const auto is_expert = [&](int group) {
+    return part.groups[static_cast<std::size_t>(group)].experts;
+  };
+  std::vector<int> owners = owners_over(part, shards);
+  const std::vector<int> expert_owners = owners_over(part, expert_shards);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    if (is_expert(part.parameters[i].group)) owners[i] = expert_owners[i];
+  return plan_groups(part, owners, [&](std::size_t group) {
+    return is_expert(static_cast<int>(group)) ? expert_shards : shards;
+  });
+}
+
+int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank) {
+  return group.experts ? expert_coordinates_of(layout, rank).eshard
+                       : coordinates_of(layout, rank).shard_rank(layout);
+}
+
+bool is_first_replica(const model::GroupSpec& group, const Layout& layout, int rank) {
+  return (group.experts ? expert_coordinates_of(layout, rank).edp
+                        : coordinates_of(layout, rank).dp) == 0;
 }
 
 }  // namespace ptrain::mesh

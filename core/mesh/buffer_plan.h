@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/mesh/layout.h"
 #include "core/model/architecture.h"
 
 namespace ptrain::mesh {
@@ -47,6 +48,15 @@ BufferPlan plan_buffer(std::span<const model::ParameterSpec> parameters, int gro
 // One plan a group. Where a group has blocks that are whole matrices, its shards are as unequal as
 // these, and balanced over all groups together (owners.h).
 std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, int num_ranks);
+
+// As the layout shards them: experts over their own axes. The plans are those of one rank's part of
+// the model (part.h).
+std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layout& layout);
+// Which of the shards of a plan a rank has.
+int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank);
+// Whether a rank is the first of the replicas that hold its shard: the one that counts in norms and
+// checkpoints.
+bool is_first_replica(const model::GroupSpec& group, const Layout& layout, int rank);
 
 // The rank whose shards hold most elements.
 int fullest_rank(std::span<const BufferPlan> plans);

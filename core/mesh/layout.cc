@@ -15,7 +15,8 @@ int take_off(int& rank, int degree) {
   return coordinate;
 }
 
-int num_expert_replicas(const Layout& layout) {
+// Ranks that hold the same experts, or shards of them.
+int num_expert_holders(const Layout& layout) {
   return layout.dp * layout.shard * layout.cp * layout.tp / (layout.ep * layout.etp);
 }
 
@@ -40,8 +41,14 @@ int rank_of(const Layout& layout, const Coordinates& c) {
 }
 
 int num_expert_shards(const Layout& layout) {
-  return std::gcd(num_expert_replicas(layout), layout.num_shards());
+  return std::gcd(num_expert_holders(layout), layout.num_shards());
 }
+
+int num_expert_replicas(const Layout& layout) {
+  return num_expert_holders(layout) / num_expert_shards(layout);
+}
+
+bool experts_have_axes(const Layout& layout) { return layout.tp * layout.ep * layout.etp > 1; }
 
 ExpertCoordinates expert_coordinates_of(const Layout& layout, int rank) {
   const int shards = num_expert_shards(layout);
@@ -49,7 +56,7 @@ ExpertCoordinates expert_coordinates_of(const Layout& layout, int rank) {
   c.etp = take_off(rank, layout.etp);
   c.ep = take_off(rank, layout.ep);
   c.eshard = take_off(rank, shards);
-  c.edp = take_off(rank, num_expert_replicas(layout) / shards);
+  c.edp = take_off(rank, num_expert_replicas(layout));
   c.pp = rank;
   return c;
 }

@@ -61,6 +61,9 @@ struct ExpertCoordinates {
 // Ranks over which the experts of one ep rank are sharded: the largest number that divides both
 // their replicas and num_shards().
 int num_expert_shards(const Layout& layout);
+int num_expert_replicas(const Layout& layout);  // of each of these shards: edp
+// Whether experts see other axes than dense parameters do.
+bool experts_have_axes(const Layout& layout);
 ExpertCoordinates expert_coordinates_of(const Layout& layout, int rank);
 
 // "dp2 shard4 zero3 mb1x4": the degrees above one, then micro-batch rows x count, then what is

@@ -1,8 +1,9 @@
+#include "core/model/build.h"
+
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "core/model/architecture.h"
 #include "core/model/family.h"
 
 namespace ptrain::model {
@@ -41,6 +42,7 @@ class Builder {
     layer.index = result_.num_groups();
     layer.kind = kind;
     layer.groups = {layer.index};
+    result_.groups.push_back({layer.index});
     return result_.layers.emplace_back(std::move(layer));
   }
 
@@ -221,11 +223,15 @@ class Builder {
 
 }  // namespace
 
+Architecture build_architecture(recipe::Model config, Decoder decoder, DType compute_dtype) {
+  return Builder(std::move(config), std::move(decoder), compute_dtype).build();
+}
+
 Result<Architecture> make_architecture(const recipe::Model& config, DType compute_dtype) {
   PTRAIN_TRY(recipe::Model model, complete(config));
   PTRAIN_TRY(const Family* family, find_family(model.family));
   Decoder decoder = family->decoder(model);
-  return Builder(std::move(model), std::move(decoder), compute_dtype).build();
+  return build_architecture(std::move(model), std::move(decoder), compute_dtype);
 }
 
 }  // namespace ptrain::model

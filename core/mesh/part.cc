@@ -1,0 +1,179 @@
+#include "core/mesh/part.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/mesh/cut.h"
+#include "core/mesh/divisible.h"
+#include "core/mesh/stages.h"
+#include "core/model/build.h"
+
+namespace ptrain::mesh {
+namespace {
+
+using model::Architecture;
+using model::BlockKind;
+using model::LayerKind;
+using model::LayerSpec;
+using model::ParameterSpec;
+using model::Role;
+
+// The sizes that one rank sees.
+Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
+                                const Cutter& cutter, int tp_rank) {
+  recipe::Model config = whole.config;
+  model::Decoder decoder = whole.decoder;
+  config.num_attention_heads /= layout.tp;
+  config.intermediate_size /= layout.tp;
+  config.vocab_size /= layout.tp;
+  decoder.moe.shared_inner /= layout.tp;
+  decoder.moe.inner /= layout.etp;
+  if (layout.tp > 1) {
+    config.num_key_value_heads = cutter.kv_heads();
+    decoder.names.query_key_value.clear();
+  }
+  Architecture part =
+      model::build_architecture(std::move(config), std::move(decoder), whole.compute_dtype);
+  part.dtype = whole.dtype;
+  part.tensor = {layout.tp, tp_rank};
+  part.parameters.clear();
+  return part;
+}
+
+// Layers of the stages that pipeline rank `pp` holds.
+Result<std::vector<bool>> held_layers(const Architecture& whole, const Layout& layout, int pp) {
+  std::vector<bool> held(whole.layers.size(), false);
+  PTRAIN_TRY(const auto stages, layers_of_stages(layout, static_cast<int>(held.size())));
+  PTRAIN_TRY(const auto ranks, ranks_of_stages(layout));
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    for (int layer = stages[stage].begin; ranks[stage] == pp && layer < stages[stage].end; ++layer)
+      held[static_cast<std::size_t>(layer)] = true;
+  return held;
+}
+
+// The first of each run is what the layer's code looks for.
+bool first_of_experts(const std::vector<ParameterSpec>& parameters, std::size_t begin, Role role) {
+  for (std::size_t i = begin; i < parameters.size(); ++i)
+    if (parameters[i].role == role) return false;
+  return true;
+}
+
+class Assembler {
+ public:
+  Assembler(const Architecture& whole, const Layout& layout, int rank, std::vector<bool> held)
+      : whole_(whole),
+        cutter_(whole, layout, rank),
+        held_(std::move(held)),
+        places_(whole.parameters.size()),
+        part_(with_sizes_of_part(whole, layout, cutter_, coordinates_of(layout, rank).tp)) {}
+
+  Architecture assemble() {
+    for (const LayerSpec& layer : whole_.layers) {
+      if (holds(layer)) add_parameters(layer);
+      if (layer.kind == LayerKind::kEmbedding && !holds(layer) && holds_tied_head())
+        add_tied(layer);
+    }
+    for (const LayerSpec& layer : whole_.layers) describe(layer);
+    part_.groups = whole_.groups;
+    return std::move(part_);
+  }
+
+ private:
+  bool holds(const LayerSpec& layer) const { return held_[static_cast<std::size_t>(layer.index)]; }
+  bool holds_tied_head() const {
+    const LayerSpec& head = whole_.layers.back();
+    return holds(head) && head.groups.front() == 0;
+  }
+
+  // Where each parameter of the whole has its parts.
+  void add(int index, std::vector<ParameterSpec> parts) {
+    auto& places = places_[static_cast<std::size_t>(index)];
+    if (!places.empty()) return;  // a tied head's embedding
+    for (ParameterSpec& part : parts) {
+      places.push_back(static_cast<int>(part_.parameters.size()));
+      part_.parameters.push_back(std::move(part));
+    }
+  }
+
+  void add_parameters(const LayerSpec& layer) {
+    int num_ups = 0, num_downs = 0;
+    Role run = Role::kExpertUp;
+    const std::size_t begin = part_.parameters.size();
+    for (const int index : layer.parameters) {
+      const ParameterSpec& parameter = whole_.parameters[static_cast<std::size_t>(index)];
+      if (!whole_.groups[static_cast<std::size_t>(parameter.group)].experts) {
+        add(index, cutter_.dense(parameter));
+        continue;
+      }
+      if (parameter.role == Role::kExpertDown) run = Role::kExpertDown;
+      const bool down = run == Role::kExpertDown;
+      auto parts = cutter_.expert(parameter, down ? num_downs++ : num_ups++ / 2, down);
+      for (ParameterSpec& part : parts)
+        part.role = first_of_experts(part_.parameters, begin, run) ? run : Role::kExpert;
+      add(index, std::move(parts));
+    }
+  }
+
+  // Copies of what the head reads, and of its neighbours in the group: both ranks' buffers must be
+  // alike.
+  void add_tied(const LayerSpec& embedding) {
+    for (const int index : embedding.parameters) {
+      auto parts = cutter_.dense(whole_.parameters[static_cast<std::size_t>(index)]);
+      for (ParameterSpec& part : parts) part.counts = false;
+      add(index, std::move(parts));
+    }
+  }
+
+  void describe(const LayerSpec& layer) {
+    LayerSpec& described = part_.layers[static_cast<std::size_t>(layer.index)];
+    if (!holds(layer)) {
+      described = LayerSpec();
+      described.index = layer.index;
+      described.kind = layer.kind;
+      described.held = false;
+      return;
+    }
+    described.groups = layer.groups;
+    described.parameters.clear();
+    for (const int index : layer.parameters)
+      for (const int place : places_[static_cast<std::size_t>(index)])
+        described.parameters.push_back(place);
+  }
+
+  const Architecture& whole_;
+  Cutter cutter_;
+  std::vector<bool> held_;
+  std::vector<std::vector<int>> places_;
+  Architecture part_;
+};
+
+// Blocks of 8-bit state are counted from a parameter's start, in a checkpoint too; Muon works on
+// whole matrices.
+Status check_block(const ParameterSpec& parameter) {
+  if (parameter.whole_shape.empty()) return {};
+  if (parameter.block != BlockKind::kMatrix && parameter.block != BlockKind::kRun) return {};
+  const bool is_run = parameter.block == BlockKind::kRun;
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("layout: tp and etp split '{}', of which its optimizer must see {} whole",
+                  parameter.name,
+                  is_run ? fmt::format("each {} elements", model::kRunElements) : "the matrix"),
+      "set tp and etp to 1, or take an optimizer that works on single elements, such as "
+      "adamw");
+}
+
+bool is_whole(const Layout& layout) { return layout.tp * layout.pp * layout.ep * layout.etp == 1; }
+
+}  // namespace
+
+Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
+  if (is_whole(layout)) return whole;
+  PTRAIN_CHECK(check_divisible(whole, layout));
+  PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
+  Architecture part = Assembler(whole, layout, rank, std::move(held)).assemble();
+  for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
+  return part;
+}
+
+}  // namespace ptrain::mesh

@@ -1,0 +1,96 @@
+#include "core/mesh/stages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "core/schedule/catalogue.h"
+#include "core/schedule/csv.h"
+
+namespace ptrain::mesh {
+namespace {
+
+std::vector<int> even_counts(int num_layers, int num_stages) {
+  std::vector<int> counts(static_cast<std::size_t>(num_stages), num_layers / num_stages);
+  std::fill_n(counts.begin(), num_layers % num_stages, num_layers / num_stages + 1);
+  return counts;
+}
+
+Result<std::vector<int>> ranks_of_file(const Layout& layout) {
+  PTRAIN_TRY(const schedule::Schedule schedule,
+             schedule::from_csv(layout.schedule_csv, "the layout's schedule"));
+  if (schedule.num_ranks() != layout.pp || schedule.num_stages != layout.num_stages())
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("the schedule's file has {} ranks and {} stages, but the layout {} and "
+                    "{}",
+                    schedule.num_ranks(), schedule.num_stages, layout.pp, layout.num_stages()),
+        "set pp and virtual as in the file");
+  if (schedule::num_copies(schedule) > 1)
+    return fail(ExitCode::kUsage, "the schedule's file holds the weights twice",
+                "take a schedule with one copy of them");
+  std::vector<int> ranks = schedule::ranks_of_stages(schedule);
+  if (std::ranges::find(ranks, -1) != ranks.end())
+    return fail(ExitCode::kUsage, "a stage of the schedule's file lies on no rank",
+                "give each stage a rank");
+  return ranks;
+}
+
+Result<schedule::Entry> entry_of(std::string_view name) {
+  constexpr std::string_view kTwoStage = "_2bp";
+  const auto base =
+      name.ends_with(kTwoStage) ? name.substr(0, name.size() - kTwoStage.size()) : name;
+  const auto entries = schedule::catalogue();
+  const auto entry = std::ranges::find(entries, base, &schedule::Entry::name);
+  if (entry == entries.end())
+    return fail(ExitCode::kUsage, fmt::format("there is no schedule '{}'", name),
+                "`ptrain schedule --list` shows them");
+  if (entry->num_copies > 1)
+    return fail(ExitCode::kUsage, fmt::format("schedule {} holds the weights twice", name),
+                "take a schedule with one copy of them, such as dualpipe_v");
+  return *entry;
+}
+
+}  // namespace
+
+Result<std::vector<StageLayers>> layers_of_stages(const Layout& layout, int num_layers) {
+  const int num_stages = layout.num_stages();
+  std::vector<int> counts = layout.stage_layers;
+  if (counts.empty()) counts = even_counts(num_layers, num_stages);
+  const int sum = std::accumulate(counts.begin(), counts.end(), 0);
+  if (static_cast<int>(counts.size()) != num_stages || sum != num_layers)
+    return fail(ExitCode::kUsage,
+                fmt::format("layout: stages of {} layers, but there are {} stages and {} layers",
+                            fmt::join(counts, ", "), num_stages, num_layers),
+                "embedding and head count as a layer each");
+  if (std::ranges::min(counts) < 1)
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("layout: {} layers leave some of {} stages empty", num_layers, num_stages),
+        fmt::format("pp x virtual is {} at most", num_layers));
+  std::vector<StageLayers> stages;
+  int begin = 0;
+  for (const int count : counts) {
+    stages.push_back({begin, begin + count});
+    begin += count;
+  }
+  return stages;
+}
+
+Result<std::vector<int>> ranks_of_stages(const Layout& layout) {
+  std::vector<int> ranks(static_cast<std::size_t>(layout.num_stages()), 0);
+  if (layout.pp == 1) return ranks;
+  if (!layout.schedule_csv.empty()) return ranks_of_file(layout);
+  PTRAIN_TRY(const schedule::Entry entry, entry_of(layout.schedule));
+  schedule::Problem problem;
+  problem.num_ranks = layout.pp;
+  problem.num_virtual = layout.num_virtual;
+  for (std::size_t stage = 0; stage < ranks.size(); ++stage)
+    ranks[stage] = schedule::rank_of_stage(entry.placement, static_cast<int>(stage), problem);
+  return ranks;
+}
+
+}  // namespace ptrain::mesh
