@@ -78,7 +78,7 @@ class Dispatcher {
     const int kind = cell.work == Work::kForward ? 1 : 0;
     switch (rules_.preference) {
       case Preference::kOldestBackward:
-        return {kind, cell.micro_batch, -cell.stage};
+        return {kind, cell.micro_batch, 0};
       case Preference::kDeepestBackward:
         return {kind, -cell.stage, cell.micro_batch};
       case Preference::kDeepest:
