@@ -31,6 +31,8 @@ enum class Bug {
   kShardsSwapped,         // a checkpoint names the wrong rank's file for a shard
   kAttentionZeroed,       // attention adds nothing to the stream
   kOffloadLost,           // offloaded state is never written back
+  kBiasOnEveryRank,       // each rank of the tensor axis adds the bias of what is summed over it
+  kLocalVocabulary,       // the loss sees the own part of the vocabulary only
   kCount
 };
 

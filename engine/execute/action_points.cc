@@ -35,6 +35,8 @@ ActionPoints points_of(const program::Action& action, const model::Architecture&
       return backward(layer());
     case Kind::kRecompute:
       return {"train.recompute.block.begin", "train.recompute.block.end"};
+    case Kind::kExchange:
+      return {"train.exchange.begin", "train.exchange.end"};
     case Kind::kUnshard:
       return {"train.unshard.begin", "train.unshard.end"};
     case Kind::kReshard:

@@ -13,10 +13,10 @@ void Stashes::fill(Entry& entry, int layer, std::int64_t num_tokens, Keep keep) 
   entry.views.resize(stash.size());
   for (std::size_t i = 0; i < stash.size(); ++i) {
     if (!entry.views[i].empty() || !program::keeps(keep, stash[i])) continue;
+    const std::int64_t rows = architecture_.rows_of(stash[i], num_tokens);
     const std::int64_t cols = stash[i].elements_per_token;
-    entry.buffers[i] =
-        Buffer(arena_, MemoryClass::kStash, num_tokens * cols * size_of(stash[i].dtype));
-    entry.views[i] = contiguous(entry.buffers[i].data(), stash[i].dtype, num_tokens, cols);
+    entry.buffers[i] = Buffer(arena_, MemoryClass::kStash, rows * cols * size_of(stash[i].dtype));
+    entry.views[i] = contiguous(entry.buffers[i].data(), stash[i].dtype, rows, cols);
   }
 }
 
@@ -41,19 +41,19 @@ std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {
 
 void Stashes::give(int layer, int micro_batch) { entries_.erase({layer, micro_batch}); }
 
-Tensor Streams::get(int micro_batch, std::int64_t num_tokens) {
+Tensor Streams::get(int micro_batch, std::int64_t rows) {
   Buffer& buffer = buffers_[micro_batch];
-  if (!buffer) buffer = fresh(num_tokens);
-  return view(buffer, num_tokens);
+  if (!buffer) buffer = fresh(rows);
+  return view(buffer, rows);
 }
 
-Buffer Streams::fresh(std::int64_t num_tokens) {
+Buffer Streams::fresh(std::int64_t rows) {
   return Buffer(arena_, MemoryClass::kTemporary,
-                num_tokens * architecture_.config.hidden_size * size_of(architecture_.dtype));
+                rows * architecture_.config.hidden_size * size_of(architecture_.dtype));
 }
 
-Tensor Streams::view(const Buffer& buffer, std::int64_t num_tokens) const {
-  return contiguous(buffer.data(), architecture_.dtype, num_tokens,
+Tensor Streams::view(const Buffer& buffer, std::int64_t rows) const {
+  return contiguous(buffer.data(), architecture_.dtype, rows,
                     architecture_.config.hidden_size);
 }
 

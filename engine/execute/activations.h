@@ -38,17 +38,17 @@ class Stashes {
   std::map<std::pair<int, int>, Entry> entries_;
 };
 
-// The stream between layers, one [tokens, hidden] matrix a micro-batch and direction.
+// The stream between layers, one [stream rows, hidden] matrix a micro-batch and direction.
 class Streams {
  public:
   Streams(const model::Architecture& architecture, Arena& arena)
       : architecture_(architecture), arena_(arena) {}
 
   // The matrix of a micro-batch, taken at the first call.
-  Tensor get(int micro_batch, std::int64_t num_tokens);
+  Tensor get(int micro_batch, std::int64_t rows);
   // A second matrix to write the next layer's input into; replace() then makes it the stream.
-  Buffer fresh(std::int64_t num_tokens);
-  Tensor view(const Buffer& buffer, std::int64_t num_tokens) const;
+  Buffer fresh(std::int64_t rows);
+  Tensor view(const Buffer& buffer, std::int64_t rows) const;
   void replace(int micro_batch, Buffer buffer);
   void give(int micro_batch) { buffers_.erase(micro_batch); }
 

@@ -5,6 +5,7 @@
 
 #include "core/mesh/buffer_plan.h"
 #include "core/program/reads.h"
+#include "core/program/segments.h"
 #include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -34,6 +35,11 @@ bool is_queued(const Action& action) {
   return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad || is_copy(action);
 }
 
+// Of a layer's call; ends when the segment behind it begins.
+bool is_exchange(const Action& action) {
+  return action.kind == Kind::kExchange && action.layer_first >= 0;
+}
+
 }  // namespace
 
 Executor::Executor(const model::Architecture& architecture, const mesh::Layout& layout,
@@ -46,16 +52,17 @@ Executor::Executor(const model::Architecture& architecture, const mesh::Layout& 
       sharing_(make_sharing({architecture, layout, communicators, arena})),
       stashes_(architecture, arena),
       activations_(architecture, arena),
-      gradients_(architecture, arena) {
+      gradients_(architecture, arena),
+      vocabulary_(layers::vocabulary_of(architecture)) {
   const bool offloads = layout.offload == recipe::Offload::kOptimizer;
-  const auto plans = mesh::plan_buffers(architecture, layout.shard);
+  const auto plans = mesh::plan_buffers(architecture, layout);
   for (const auto& plan : plans) {
     state::GroupBuffer::Place place = sharing_->place_of(plan.group);
     place.offloads_state = offloads;
     groups_.emplace_back(architecture, plan, place, arena);
   }
   if (!offloads) return;
-  const int shard = mesh::coordinates_of(layout, communicators.world.rank()).shard;
+  const int shard = mesh::coordinates_of(layout, communicators.world.rank()).shard_rank(layout);
   offload_.emplace(program::plan_offload(architecture, plans, shard), make_store, arena);
 }
 
@@ -115,16 +122,23 @@ void Executor::run_actions(const program::Program& program, const LaneQueue::Wat
     const ActionPoints points = points_of(action, architecture_);
     fault::point(points.begin);
     wait_for(action);
+    if (!is_exchange(action)) end_exchange(action, observe);
     if (!is_queued(action)) observe(action.id, true);
     execute(action);
-    if (!is_queued(action)) observe(action.id, false);
+    if (!is_queued(action) && !is_exchange(action)) observe(action.id, false);
     fault::point(points.end);
     gather_lane_.poll();
     reduce_lane_.poll();
   }
+  PT_CHECK(calls_.empty());
   gather_lane_.wait_all();
   reduce_lane_.wait_all();
   if (offload_) offload_->lane().wait_all();
+}
+
+void Executor::end_exchange(const Action& segment, const LaneQueue::Watcher& observe) {
+  if (segment.segment < 0) return;
+  if (const int exchange = calls_.wait_before(segment); exchange >= 0) observe(exchange, false);
 }
 
 void Executor::wait_for(const Action& action) {
@@ -137,19 +151,13 @@ void Executor::wait_for(const Action& action) {
 }
 
 void Executor::execute(const Action& action) {
-  auto each_layer = [&](auto run_layer) {
-    for (int layer = action.layer_first; layer <= action.layer_last; ++layer)
-      (this->*run_layer)(action, layer);
-  };
   switch (action.kind) {
     case Kind::kForward:
-      return each_layer(&Executor::forward);
     case Kind::kRecompute:
-      return each_layer(&Executor::recompute);
     case Kind::kBackward:
-      for (int layer = action.layer_last; layer >= action.layer_first; --layer)
-        backward(action, layer);
-      return;
+      return run_segment(action);
+    case Kind::kExchange:
+      return calls_.exchange(action, ranks_of(action));
     case Kind::kUnshard:
       return unshard(action);
     case Kind::kReshard:
@@ -187,82 +195,136 @@ state::GroupBuffer& Executor::group_of(int parameter) {
   return groups_[static_cast<std::size_t>(group)];
 }
 
-// Without views of parameters where the action reads none: they need not be whole then.
-layers::Context Executor::context(const Action& action, int layer) {
-  parameter_views_.clear();
-  if (!program::groups_read(action, architecture_).empty())
-    for (const int parameter : architecture_.layers[static_cast<std::size_t>(layer)].parameters)
-      parameter_views_.push_back(group_of(parameter).parameter(parameter));
-  return {batch(action.micro_batch), arena_, parameter_views_,
-          stashes_.views(layer, action.micro_batch)};
+std::int64_t Executor::stream_rows(int micro_batch) const {
+  return architecture_.stream_rows(batch(micro_batch).num_tokens());
 }
 
-void Executor::forward(const Action& action, int layer) {
-  const auto kind = architecture_.layers[static_cast<std::size_t>(layer)].kind;
-  const std::int64_t num_tokens = batch(action.micro_batch).num_tokens();
-  const Keep keep = keep_in(action, "keep");
-  stashes_.take(layer, action.micro_batch, num_tokens, keep);
-  const Tensor x = kind == model::LayerKind::kEmbedding
-                       ? Tensor{}
-                       : activations_.get(action.micro_batch, num_tokens);
-  if (kind == model::LayerKind::kHead) return finish_head(action, layer, x, keep);
-  Buffer next = activations_.fresh(num_tokens);
-  layers_[static_cast<std::size_t>(layer)]->forward(context(action, layer), x,
-                                                    activations_.view(next, num_tokens));
-  activations_.replace(action.micro_batch, std::move(next));
+const model::LayerSpec& Executor::spec_of(const Action& action) const {
+  return architecture_.layers[static_cast<std::size_t>(action.layer_first)];
+}
+
+const layers::Layer& Executor::code_of(const Action& action) const {
+  return *layers_[static_cast<std::size_t>(action.layer_first)];
+}
+
+comm::Communicator& Executor::ranks_of(const Action& exchange) {
+  const auto axis = model::exchange_axis_named(exchange.attribute("axis"));
+  comm::Communicator* ranks =
+      axis == model::ExchangeAxis::kTensor ? communicators_.tensor : nullptr;
+  if (ranks == nullptr)
+    throw EngineError(ExitCode::kBug, "no ranks for " + program::to_text(exchange));
+  return *ranks;
+}
+
+// Without views of parameters where the action reads none: they need not be whole then.
+void Executor::set_context(const Action& action, Call& call) {
+  if (!program::groups_read(action, architecture_).empty())
+    for (const int parameter : spec_of(action).parameters)
+      call.parameters.push_back(group_of(parameter).parameter(parameter));
+  call.context.emplace(layers::Context{batch(action.micro_batch), arena_, call.parameters,
+                                       stashes_.views(action.layer_first, action.micro_batch),
+                                       communicators_.tensor});
+}
+
+void Executor::run_segment(const Action& action) {
+  if (program::begins_call(action)) begin_call(action, calls_.begin(action));
+  if (!calls_.resume(action)) return;
+  end_call(action, calls_.at(action));
+  calls_.end(action);
+}
+
+void Executor::begin_call(const Action& action, Call& call) {
+  switch (action.kind) {
+    case Kind::kForward:
+      return begin_forward(action, call);
+    case Kind::kRecompute:
+      return begin_recompute(action, call);
+    default:
+      return begin_backward(action, call);
+  }
+}
+
+void Executor::end_call(const Action& action, Call& call) {
+  if (action.kind == Kind::kForward) return end_forward(action, call);
+  if (action.kind == Kind::kBackward) return end_backward(action, call);
+}
+
+void Executor::begin_forward(const Action& action, Call& call) {
+  const auto kind = spec_of(action).kind;
+  const int micro_batch = action.micro_batch;
+  stashes_.take(action.layer_first, micro_batch, batch(micro_batch).num_tokens(),
+                keep_in(action, "keep"));
+  set_context(action, call);
+  const std::int64_t rows = stream_rows(micro_batch);
+  const Tensor x =
+      kind == model::LayerKind::kEmbedding ? Tensor{} : activations_.get(micro_batch, rows);
+  if (kind == model::LayerKind::kHead) return begin_head(action, call, x);
+  call.output = activations_.fresh(rows);
+  call.task.emplace(
+      code_of(action).forward(*call.context, x, activations_.view(call.output, rows)));
 }
 
 // With a stash the head only keeps its input: loss and gradient are made together in its backward.
-void Executor::finish_head(const Action& action, int layer, const Tensor& x, Keep keep) {
-  const layers::Layer& head = *layers_[static_cast<std::size_t>(layer)];
-  const layers::Context head_context = context(action, layer);
-  if (keep != Keep::kNone) {
-    head.forward(head_context, x, Tensor{});
+void Executor::begin_head(const Action& action, Call& call, const Tensor& x) {
+  const layers::Layer& head = code_of(action);
+  if (keep_in(action, "keep") != Keep::kNone) {
+    call.task.emplace(head.forward(*call.context, x, Tensor{}));
   } else if (logits_position_ >= 0) {
-    const std::int64_t vocabulary = architecture_.config.vocab_size;
-    Buffer buffer(arena_, program::MemoryClass::kTemporary,
-                  vocabulary * size_of(architecture_.dtype));
-    const Tensor row = contiguous(buffer.data(), architecture_.dtype, 1, vocabulary);
-    head.logits(head_context, x.row_range(logits_position_, 1), row);
-    device::synchronize();
-    dispatch(row.dtype, [&](auto zero) {
-      const auto* values = row.as<decltype(zero)>();
-      logits_.assign(values, values + vocabulary);
-    });
+    call.output = Buffer(arena_, program::MemoryClass::kTemporary,
+                         vocabulary_ * size_of(architecture_.dtype));
+    call.task.emplace(head.logits(*call.context, x, logits_position_, logits_row(call)));
   } else {
-    head.loss(head_context, x, sums_);
+    call.task.emplace(head.loss(*call.context, x, sums_));
   }
+}
+
+Tensor Executor::logits_row(const Call& call) const {
+  return contiguous(call.output.data(), architecture_.dtype, 1, vocabulary_);
+}
+
+void Executor::end_forward(const Action& action, Call& call) {
+  if (spec_of(action).kind != model::LayerKind::kHead)
+    return activations_.replace(action.micro_batch, std::move(call.output));
   activations_.give(action.micro_batch);
+  if (!call.output) return;
+  device::synchronize();
+  const Tensor row = logits_row(call);
+  dispatch(row.dtype, [&](auto zero) {
+    const auto* values = row.as<decltype(zero)>();
+    logits_.assign(values, values + row.cols);
+  });
 }
 
-void Executor::recompute(const Action& action, int layer) {
-  stashes_.complete(layer, action.micro_batch, batch(action.micro_batch).num_tokens());
-  const layers::Layer& code = *layers_[static_cast<std::size_t>(layer)];
+void Executor::begin_recompute(const Action& action, Call& call) {
+  stashes_.complete(action.layer_first, action.micro_batch, batch(action.micro_batch).num_tokens());
+  set_context(action, call);
   if (keep_in(action, "from") == Keep::kInput) {
-    code.recompute(context(action, layer));
+    call.task.emplace(code_of(action).recompute(*call.context));
   } else {
-    code.remake(context(action, layer));
+    call.task.emplace(code_of(action).remake(*call.context));
   }
 }
 
-void Executor::backward(const Action& action, int layer) {
-  const auto& spec = architecture_.layers[static_cast<std::size_t>(layer)];
+void Executor::begin_backward(const Action& action, Call& call) {
+  const auto& spec = spec_of(action);
   for (const int group : spec.groups) sharing_->begin_write(group);
   const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
                     spec.kind == model::LayerKind::kEmbedding;
   const bool adds =
       action.attribute("accumulate") == "1" && !lost && !planted(Bug::kOverwrittenGradient);
-  std::vector<layers::GradientTarget> targets;
   for (const int parameter : spec.parameters)
-    targets.push_back({group_of(parameter).gradient(parameter), adds});
-  std::vector<layers::WeightProduct> products;
-  std::vector<Buffer> scratch;
-  const Tensor dy = gradients_.get(action.micro_batch, batch(action.micro_batch).num_tokens());
-  layers_[static_cast<std::size_t>(layer)]->backward_input(context(action, layer), targets, dy,
-                                                           products, scratch, sums_);
-  layers::backward_weight(products);
+    call.targets.push_back({group_of(parameter).gradient(parameter), adds});
+  set_context(action, call);
+  const Tensor dy = gradients_.get(action.micro_batch, stream_rows(action.micro_batch));
+  call.task.emplace(code_of(action).backward_input(*call.context, call.targets, dy, call.products,
+                                                   call.scratch, sums_));
+}
+
+void Executor::end_backward(const Action& action, Call& call) {
+  layers::backward_weight(call.products);
+  const int layer = action.layer_first;
   stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, action.micro_batch);
-  if (spec.kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
+  if (spec_of(action).kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
 }
 
 void Executor::unshard(const Action& action) {

@@ -14,6 +14,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/data/batch.h"
 #include "engine/execute/activations.h"
+#include "engine/execute/calls.h"
 #include "engine/execute/lane_queue.h"
 #include "engine/execute/offload.h"
 #include "engine/execute/sharing.h"
@@ -54,11 +55,9 @@ class Executor {
 
   // For an observer, of the running program: what a forward has made of the stream, what a backward
   // has made of its gradient, and the sums up to now.
-  Tensor stream(int micro_batch) {
-    return activations_.get(micro_batch, batch(micro_batch).num_tokens());
-  }
+  Tensor stream(int micro_batch) { return activations_.get(micro_batch, stream_rows(micro_batch)); }
   Tensor stream_gradient(int micro_batch) {
-    return gradients_.get(micro_batch, batch(micro_batch).num_tokens());
+    return gradients_.get(micro_batch, stream_rows(micro_batch));
   }
   const layers::LossSums& sums() const { return sums_; }
 
@@ -66,15 +65,26 @@ class Executor {
   void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);
   void run_actions(const program::Program& program, const LaneQueue::Watcher& observe);
   void execute(const program::Action& action);
-  void forward(const program::Action& action, int layer);
-  void finish_head(const program::Action& action, int layer, const Tensor& x, program::Keep keep);
-  void backward(const program::Action& action, int layer);
-  void recompute(const program::Action& action, int layer);
+  void run_segment(const program::Action& action);
+  void begin_call(const program::Action& action, Call& call);
+  void begin_forward(const program::Action& action, Call& call);
+  void begin_head(const program::Action& action, Call& call, const Tensor& x);
+  void begin_recompute(const program::Action& action, Call& call);
+  void begin_backward(const program::Action& action, Call& call);
+  void end_call(const program::Action& action, Call& call);
+  void end_forward(const program::Action& action, Call& call);
+  Tensor logits_row(const Call& call) const;
+  void end_backward(const program::Action& action, Call& call);
   void unshard(const program::Action& action);
   void reduce(const program::Action& action);
   void wait_for(const program::Action& action);
-  layers::Context context(const program::Action& action, int layer);
+  void end_exchange(const program::Action& segment, const LaneQueue::Watcher& observe);
+  void set_context(const program::Action& action, Call& call);
+  comm::Communicator& ranks_of(const program::Action& exchange);
   const data::MicroBatch& batch(int micro_batch) const;
+  std::int64_t stream_rows(int micro_batch) const;
+  const model::LayerSpec& spec_of(const program::Action& action) const;
+  const layers::Layer& code_of(const program::Action& action) const;
   state::GroupBuffer& group_of(int parameter);
 
   const model::Architecture& architecture_;
@@ -86,6 +96,8 @@ class Executor {
   Stashes stashes_;
   Streams activations_;
   Streams gradients_;
+  std::int64_t vocabulary_;  // of the whole model
+  Calls calls_;
   LaneQueue gather_lane_;
   LaneQueue reduce_lane_;
   std::optional<Offload> offload_;
@@ -96,7 +108,6 @@ class Executor {
   const StepSettings* settings_ = nullptr;
   layers::LossSums sums_;
   StepResult result_;
-  std::vector<Tensor> parameter_views_;
   std::int64_t logits_position_ = -1;
   std::vector<double> logits_;
 };

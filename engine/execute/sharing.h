@@ -12,13 +12,26 @@
 
 namespace ptrain::execute {
 
-// The groups a rank communicates in, one communicator a lane. Null where the axis has one rank.
-// With a shared window only world and shard_reduce are used.
+// The groups a rank communicates in, one communicator a lane (groups.h makes them). Null where the
+// axis has one rank. With a shared window parameters are neither gathered nor reduced by these.
 struct Communicators {
   comm::Communicator& world;
-  comm::Communicator* shard_gather = nullptr;
+  comm::Communicator* shard_gather = nullptr;  // over shard x cp
   comm::Communicator* shard_reduce = nullptr;
   comm::Communicator* dp_reduce = nullptr;
+  comm::Communicator* tensor = nullptr;       // for the exchanges between a layer's segments
+  comm::Communicator* tensor_sums = nullptr;  // for gradients of what all tensor ranks hold
+  comm::Communicator* key_value_sums = nullptr;  // of neighbours that hold the same keys and values
+  comm::Communicator* pipeline_forward = nullptr;
+  comm::Communicator* pipeline_backward = nullptr;
+  comm::Communicator* tied = nullptr;  // the ranks along the pipeline that hold group 0
+  comm::Communicator* ring = nullptr;
+  comm::Communicator* ulysses = nullptr;
+  comm::Communicator* experts = nullptr;        // ranks that share the experts of a layer
+  comm::Communicator* expert_tensor = nullptr;  // ranks that share one expert
+  comm::Communicator* expert_gather = nullptr;  // over the shards of experts
+  comm::Communicator* expert_reduce = nullptr;
+  comm::Communicator* expert_replicas = nullptr;
 };
 
 // How a rank's parameters and gradients meet those of its peers. Every rank of the world calls the

@@ -1,5 +1,7 @@
 #include "engine/kernels/embedding.h"
 
+#include <algorithm>
+
 #include "engine/base/engine_error.h"
 #include "engine/kernels/convert.h"
 #include "engine/kernels/rows.h"
@@ -7,11 +9,14 @@
 namespace ptrain::kernels {
 namespace {
 
-std::int64_t checked_token(std::span<const std::int32_t> tokens, std::int64_t t,
-                           const Tensor& table) {
-  const std::int64_t token = tokens[static_cast<std::size_t>(t)];
-  PT_CHECK(token >= 0 && token < table.rows);
-  return token;
+// f(t, the row that token t names), where it names one.
+template <class F>
+void each_row(std::span<const std::int32_t> tokens, const Tensor& table, const F& f) {
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    PT_CHECK(tokens[t] >= kNoRow && tokens[t] < table.rows);
+    if (tokens[t] != kNoRow)
+      f(static_cast<std::int64_t>(t), table.row_range(std::int64_t{tokens[t]}, 1));
+  }
 }
 
 }  // namespace
@@ -19,22 +24,22 @@ std::int64_t checked_token(std::span<const std::int32_t> tokens, std::int64_t t,
 void gather_rows(const Tensor& table, std::span<const std::int32_t> tokens, const Tensor& y) {
   PT_CHECK(static_cast<std::int64_t>(tokens.size()) == y.rows && table.cols == y.cols &&
            wide_of(table.dtype) == y.dtype);
-  for (std::int64_t t = 0; t < y.rows; ++t)
-    convert(table.row_range(checked_token(tokens, t, table), 1), y.row_range(t, 1));
+  if (std::ranges::find(tokens, kNoRow) != tokens.end()) set_zero(y);
+  each_row(tokens, table,
+           [&](std::int64_t t, const Tensor& row) { convert(row, y.row_range(t, 1)); });
 }
 
 void add_rows(const Tensor& table, std::span<const std::int32_t> rows, const Tensor& y) {
   PT_CHECK(static_cast<std::int64_t>(rows.size()) == y.rows && table.cols == y.cols &&
            wide_of(table.dtype) == y.dtype);
-  for (std::int64_t t = 0; t < y.rows; ++t)
-    add(table.row_range(checked_token(rows, t, table), 1), y.row_range(t, 1));
+  each_row(rows, table, [&](std::int64_t t, const Tensor& row) { add(row, y.row_range(t, 1)); });
 }
 
 void scatter_add_rows(const Tensor& dy, std::span<const std::int32_t> tokens,
                       const Tensor& dtable) {
   PT_CHECK(static_cast<std::int64_t>(tokens.size()) == dy.rows && dtable.cols == dy.cols);
-  for (std::int64_t t = 0; t < dy.rows; ++t)
-    add(dy.row_range(t, 1), dtable.row_range(checked_token(tokens, t, dtable), 1));
+  each_row(tokens, dtable,
+           [&](std::int64_t t, const Tensor& row) { add(dy.row_range(t, 1), row); });
 }
 
 }  // namespace ptrain::kernels

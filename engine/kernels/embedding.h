@@ -7,7 +7,9 @@
 
 namespace ptrain::kernels {
 
-// A table may be bfloat16 where y is float32.
+// A table may be bfloat16 where y is float32. A token that is kNoRow names no row: zeros are looked
+// up, and nothing is added.
+inline constexpr std::int32_t kNoRow = -1;
 
 // y [T, H] = the rows of table [V, H] that the tokens name.
 void gather_rows(const Tensor& table, std::span<const std::int32_t> tokens, const Tensor& y);

@@ -21,12 +21,12 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
           .window = decoder.layers[static_cast<std::size_t>(spec.index - 1)].window};
 }
 
+}  // namespace
+
 Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span) {
   const std::int64_t begin = planted(Bug::kMaskLeak) ? 0 : span.begin;
   return tensor.row_range(begin, span.end - begin);
 }
-
-}  // namespace
 
 AttentionPart::AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                              std::shared_ptr<const kernels::RotaryTable> rotary)
@@ -60,8 +60,11 @@ AttentionPart::Kept AttentionPart::kept(Workspace& work) const {
   return kept;
 }
 
-void AttentionPart::forward(const Context& context, const Tensor& normed, const Kept& kept) const {
+void AttentionPart::project(const Context& context, const Tensor& normed, const Kept& kept) const {
   linears_.forward(context, normed, kept.qkv);
+}
+
+void AttentionPart::attend(const Context& context, const Kept& kept) const {
   if (norms_) norm_heads(context, kept);
   turn(context, kept.qkv, kernels::Turn::kForward);
   std::vector<Buffer> buffers;

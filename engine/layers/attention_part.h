@@ -11,6 +11,9 @@
 
 namespace ptrain::layers {
 
+// The rows that attention sees at a time: those of one document.
+Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span);
+
 // A block's attention, from its norm to what the output projection reads: queries, keys and values
 // with their biases, norms of heads, positions, softmax inside every document.
 class AttentionPart {
@@ -27,8 +30,14 @@ class AttentionPart {
     bool keeps_unnormed = false;
   };
   Kept kept(Workspace& work) const;
+  // Room for the gradient that products read, in `scratch`.
+  void prepare_backward(const Context& context, Kept& kept, std::vector<Buffer>& scratch) const {
+    kept.dqkv = itself_or_room(kept.qkv, compute_, context.arena, scratch);
+  }
 
-  void forward(const Context& context, const Tensor& normed, const Kept& kept) const;
+  // queries, keys and values as they leave their matrices; then the rest.
+  void project(const Context& context, const Tensor& normed, const Kept& kept) const;
+  void attend(const Context& context, const Kept& kept) const;
   // query_key again, and qkv as backward reads it.
   void remake(const Context& context, const Kept& kept) const;
   // qkv becomes its gradient; dqkv and dnormed are written.

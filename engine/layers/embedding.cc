@@ -2,40 +2,66 @@
 
 #include "engine/kernels/rows.h"
 #include "engine/layers/layers.h"
+#include "engine/layers/vocabulary_part.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 namespace {
 
 // Parameters: the table of tokens [V, H], and that of positions where the model has one. Keeps
-// nothing: its backward needs tokens and positions only.
+// nothing: its backward needs tokens and positions only. A rank of the tensor axis looks up the
+// tokens of its part of the table for all, and positions for its own tokens.
 class Embedding final : public Layer {
  public:
-  explicit Embedding(const model::Decoder& decoder)
-      : scale_(decoder.embedding_scale), has_positions_(decoder.num_positions > 0) {}
+  explicit Embedding(const model::Architecture& architecture)
+      : share_(architecture),
+        vocabulary_(architecture.parameters[0]),
+        scale_(architecture.decoder.embedding_scale),
+        has_positions_(architecture.decoder.num_positions > 0) {}
 
-  void forward(const Context& context, const Tensor&, const Tensor& y) const override {
-    kernels::gather_rows(context.parameters[0], context.batch.tokens, y);
+  Task forward(const Context& context, Tensor, Tensor y) const override {
+    if (share_.alone()) {
+      kernels::gather_rows(context.parameters[0], context.batch.tokens, y);
+    } else {
+      std::vector<Buffer> buffers;
+      const Tensor rows =
+          take_scratch(context.arena, y.dtype, context.batch.num_tokens(), y.cols, buffers);
+      kernels::gather_rows(context.parameters[0], vocabulary_.own(context.batch.tokens), rows);
+      co_await exchange(share_.sum(rows));
+      copy_tensor(share_.own(rows), y);
+    }
     if (scale_ != 1) kernels::scale(scale_, y);
-    if (has_positions_) kernels::add_rows(context.parameters[1], context.batch.positions, y);
+    if (has_positions_) kernels::add_rows(context.parameters[1], positions(context), y);
   }
 
-  void recompute(const Context&) const override {}
-  void remake(const Context&) const override {}
+  Task recompute(const Context&) const override { co_return; }
+  Task remake(const Context&) const override { co_return; }
 
-  void backward_input(const Context& context, std::span<const GradientTarget> gradients,
-                      const Tensor& dy, std::vector<WeightProduct>&, std::vector<Buffer>&,
-                      LossSums&) const override {
+  Task backward_input(const Context& context, std::span<const GradientTarget> gradients, Tensor dy,
+                      std::vector<WeightProduct>&, std::vector<Buffer>&, LossSums&) const override {
     if (has_positions_) {
       begin_sum(gradients[1]);
-      kernels::scatter_add_rows(dy, context.batch.positions, gradients[1].tensor);
+      kernels::scatter_add_rows(dy, positions(context), gradients[1].tensor);
     }
     if (scale_ != 1) kernels::scale(scale_, dy);
+    std::vector<Buffer> buffers;
+    const Tensor whole = share_.whole_with(dy, context.arena, buffers);
+    if (!share_.alone()) co_await exchange(share_.gather(whole));
     begin_sum(gradients[0]);
-    kernels::scatter_add_rows(dy, context.batch.tokens, gradients[0].tensor);
+    kernels::scatter_add_rows(whole, vocabulary_.own(context.batch.tokens), gradients[0].tensor);
   }
 
  private:
+  // Of the own tokens.
+  std::span<const std::int32_t> positions(const Context& context) const {
+    const std::int64_t tokens = context.batch.num_tokens();
+    return std::span(context.batch.positions)
+        .subspan(static_cast<std::size_t>(share_.first_row(tokens)),
+                 static_cast<std::size_t>(share_.own_rows(tokens)));
+  }
+
+  TensorShare share_;
+  VocabularyPart vocabulary_;
   double scale_;
   bool has_positions_;
 };
@@ -43,7 +69,7 @@ class Embedding final : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_embedding(const model::Architecture& architecture) {
-  return std::make_unique<Embedding>(architecture.decoder);
+  return std::make_unique<Embedding>(architecture);
 }
 
 }  // namespace ptrain::layers

@@ -2,12 +2,11 @@
 
 #include "core/base/divide.h"
 #include "engine/base/engine_error.h"
-#include "engine/base/planted.h"
-#include "engine/kernels/cross_entropy.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
 #include "engine/layers/layers.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/vocabulary_loss.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
@@ -20,58 +19,81 @@ constexpr std::int64_t kChunkRows = 256;
 // matmul by a third.
 constexpr std::int64_t kLogitsPadding = 64;
 
-// Final norm, head matrix and loss. Stash: x.
+// Final norm, head matrix and loss. Stash: x. A rank of the tensor axis makes the logits of its
+// part of the vocabulary, for all tokens; whole logits exist nowhere.
 class Head final : public Layer {
  public:
   Head(const model::Architecture& architecture, const model::LayerSpec& spec)
-      : compute_(architecture.compute_dtype),
+      : dtype_(architecture.dtype),
+        compute_(architecture.compute_dtype),
+        share_(architecture),
         norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
               model::Role::kNormBias),
         matrix_(spec.parameters.size() - 1),
+        loss_(architecture,
+              architecture.parameters[static_cast<std::size_t>(spec.parameters.back())]),
         softcap_(architecture.decoder.final_softcap) {}
 
-  void forward(const Context& context, const Tensor& x, const Tensor&) const override {
+  Task forward(const Context& context, Tensor x, Tensor) const override {
     if (!context.stash.empty()) copy_tensor(x, context.stash[0]);
+    co_return;
   }
 
-  void recompute(const Context&) const override {}
-  void remake(const Context&) const override {}
+  Task recompute(const Context&) const override { co_return; }
+  Task remake(const Context&) const override { co_return; }
 
-  void backward_input(const Context& context, std::span<const GradientTarget> gradients,
-                      const Tensor& dy, std::vector<WeightProduct>&, std::vector<Buffer>&,
+  Task backward_input(const Context& context, std::span<const GradientTarget> gradients, Tensor dy,
+                      std::vector<WeightProduct>&, std::vector<Buffer>&,
                       LossSums& sums) const override {
     const Tensor& x = context.stash[0];
-    Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(norm_.statistics_cols());
-    const Tensor normed = work.scratch(x.cols, compute_);
-    norm_.forward(context, x, normed, scale);
-    loss_and_gradients(context, normed, dy, gradients[matrix_], sums);
-    norm_.backward(context, gradients, {x, scale, dy, {}}, dy);
+    Workspace work(context, dtype_, share_);
+    const Tensor scale = work.stream_scratch(norm_.statistics_cols());
+    std::vector<Buffer> buffers;
+    const Tensor normed = norm(context, x, scale, buffers);
+    if (!share_.alone()) co_await exchange(share_.gather(normed));
+    const Tensor dnormed = share_.alone() ? dy : work.scratch(x.cols);
+    loss_and_gradients(context, normed, dnormed, gradients[matrix_], sums);
+    if (!share_.alone()) co_await exchange(share_.sum(dnormed));
+    norm_.backward(context, gradients, {x, scale, share_.own(dnormed), {}}, dy);
   }
 
-  void loss(const Context& context, const Tensor& x, LossSums& sums) const override {
-    Workspace work(context, x.dtype);
-    const Tensor scale = work.scratch(norm_.statistics_cols());
-    const Tensor normed = work.scratch(x.cols, compute_);
-    norm_.forward(context, x, normed, scale);
+  Task loss(const Context& context, Tensor x, LossSums& sums) const override {
+    std::vector<Buffer> buffers;
+    const Tensor scale =
+        take_scratch(context.arena, dtype_, x.rows, norm_.statistics_cols(), buffers);
+    const Tensor normed = norm(context, x, scale, buffers);
+    if (!share_.alone()) co_await exchange(share_.gather(normed));
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
       make_logits(context, chunk, logits);
-      add_loss(context, begin, logits, kernels::LogitsUse::kLossOnly, sums);
+      loss_.add(context, begin, logits, kernels::LogitsUse::kLossOnly, sums);
     });
   }
 
-  void logits(const Context& context, const Tensor& x, const Tensor& logits) const override {
+  Task logits(const Context& context, Tensor x, std::int64_t first, Tensor logits) const override {
     std::vector<Buffer> buffers;
     const Tensor scale =
-        take_scratch(context.arena, x.dtype, x.rows, norm_.statistics_cols(), buffers);
-    const Tensor normed = take_scratch(context.arena, compute_, x.rows, x.cols, buffers);
-    norm_.forward(context, x, normed, scale);
-    make_logits(context, normed, logits);
+        take_scratch(context.arena, dtype_, x.rows, norm_.statistics_cols(), buffers);
+    const Tensor normed = norm(context, x, scale, buffers);
+    if (!share_.alone()) co_await exchange(share_.gather(normed));
+    const VocabularyPart& part = loss_.part();
+    make_logits(context, normed.row_range(first, logits.rows),
+                logits.columns(part.first(), part.size()));
+    if (!share_.alone()) loss_.gather(context, logits);
   }
 
  private:
+  // Of the stream's rows, with room for those of the other ranks.
+  Tensor norm(const Context& context, const Tensor& x, const Tensor& scale,
+              std::vector<Buffer>& buffers) const {
+    const Tensor normed =
+        take_scratch(context.arena, compute_, context.batch.num_tokens(), x.cols, buffers);
+    norm_.forward(context, x, share_.own(normed), scale);
+    return normed;
+  }
+
   void make_logits(const Context& context, const Tensor& normed, const Tensor& logits) const {
-    kernels::matmul(normed, context.parameters[matrix_], logits, {.transpose_b = true});
+    const Tensor weight = loss_.part().rows(context.parameters[matrix_]);
+    kernels::matmul(normed, weight, logits, {.transpose_b = true});
     if (softcap_ > 0) kernels::softcap(softcap_, logits);
   }
 
@@ -79,18 +101,21 @@ class Head final : public Layer {
   // for backward_weight: that would keep the logits' gradient of all tokens.
   void loss_and_gradients(const Context& context, const Tensor& normed, const Tensor& dnormed,
                           const GradientTarget& matrix, LossSums& sums) const {
-    const Tensor& weight = context.parameters[matrix_];
+    const VocabularyPart& part = loss_.part();
+    const Tensor weight = part.rows(context.parameters[matrix_]);
+    const Tensor dweight = part.rows(matrix.tensor);
+    if (dweight.rows < matrix.tensor.rows) begin_sum(matrix);  // of the rows that pad
     std::vector<Buffer> kept, rounded;
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
       make_logits(context, chunk, logits);
       const Tensor capped = softcap_ > 0 ? copy_of(context, logits, kept) : Tensor();
-      add_loss(context, begin, logits, kernels::LogitsUse::kGradient, sums);
+      loss_.add(context, begin, logits, kernels::LogitsUse::kGradient, sums);
       if (softcap_ > 0) kernels::softcap_backward(softcap_, capped, logits);
       rounded.clear();
       const Tensor dlogits = itself_or_room(logits, compute_, context.arena, rounded);
       copy_tensor(logits, dlogits);
       kernels::matmul(dlogits, weight, dnormed.row_range(begin, chunk.rows));
-      kernels::matmul(dlogits, chunk, matrix.tensor,
+      kernels::matmul(dlogits, chunk, dweight,
                       {.transpose_a = true, .accumulate = matrix.accumulate || begin > 0});
     });
   }
@@ -106,7 +131,7 @@ class Head final : public Layer {
   // f(first token, rows of normed, room for their logits).
   template <class F>
   void each_chunk(const Context& context, const Tensor& normed, const F& f) const {
-    const std::int64_t vocabulary = context.parameters[matrix_].rows;
+    const std::int64_t vocabulary = loss_.part().size();
     const std::int64_t stride = round_up(vocabulary, kLogitsPadding);
     std::vector<Buffer> buffers;
     const Tensor room = take_scratch(context.arena, wide_of(compute_),
@@ -117,20 +142,11 @@ class Head final : public Layer {
     }
   }
 
-  static void add_loss(const Context& context, std::int64_t begin, const Tensor& logits,
-                       kernels::LogitsUse use, LossSums& sums) {
-    const auto targets =
-        std::span(context.batch.targets)
-            .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(logits.rows));
-    sums.loss += kernels::cross_entropy(logits, targets, use);
-    const std::int32_t least = planted(Bug::kPaddingTrained) ? data::kNoTarget : 0;
-    sums.num_targets +=
-        std::ranges::count_if(targets, [&](auto target) { return target >= least; });
-  }
-
-  DType compute_;
+  DType dtype_, compute_;
+  TensorShare share_;
   Norm norm_;
   std::size_t matrix_;  // [V, H], in the layer's parameters
+  VocabularyLoss loss_;
   double softcap_;
 };
 

@@ -9,6 +9,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/tensor.h"
 #include "engine/data/batch.h"
+#include "engine/layers/task.h"
 
 namespace ptrain::layers {
 
@@ -32,42 +33,48 @@ struct LossSums {
   std::int64_t num_targets = 0;
 };
 
-// What a layer works with in one call. T = batch.num_tokens(), H = hidden size.
+// What a layer works with in one call. T = batch.num_tokens(), H = hidden size; S =
+// Architecture::stream_rows(T): the tokens of the residual stream that this rank holds.
 struct Context {
   const data::MicroBatch& batch;
   Arena& arena;                        // scratch is taken as MemoryClass::kTemporary
   std::span<const Tensor> parameters;  // views in LayerSpec::parameters order: [out, in] or [1, n]
   std::span<const Tensor>
-      stash;  // views in LayerSpec::stash order, [T, elements_per_token]; empty: keep nothing
+      stash;  // views in LayerSpec::stash order, [rows_of, elements_per_token]; empty: keep nothing
+  // The ranks of the tensor axis, where there are others: for the small values that the head
+  // combines within a segment. All else is exchanged between segments.
+  comm::Communicator* tensor = nullptr;
 };
 
 // A layer has explicit backward and no state: all it needs comes in, all it keeps is the declared
-// stash.
+// stash. Calls are tasks (task.h), which do nothing until they are run; context and references must
+// live until then.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x -> y, both [T, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
+  // x -> y, both [S, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
   // backward). Of the stash, entries that are not empty are written; the input's is a copy of x.
-  virtual void forward(const Context& context, const Tensor& x, const Tensor& y) const = 0;
+  virtual Task forward(const Context& context, Tensor x, Tensor y) const = 0;
 
   // Both leave the whole stash with the same bits as a forward that keeps all. From the input:
-  virtual void recompute(const Context& context) const = 0;
+  virtual Task recompute(const Context& context) const = 0;
   // From the entries that a forward wrote when only those of the class kRemade were empty:
-  virtual void remake(const Context& context) const = 0;
+  virtual Task remake(const Context& context) const = 0;
 
-  // dy [T, H] becomes dx in place (embedding: consumed). Small gradients (norms, embedding rows)
+  // dy [S, H] becomes dx in place (embedding: consumed). Small gradients (norms, embedding rows)
   // are made at once, linears are queued in `products` as pairs that stay valid until the context's
   // stash and `scratch` are freed. gradients: in LayerSpec::parameters order. The head ignores dy's
   // content and makes it from the loss.
-  virtual void backward_input(const Context& context, std::span<const GradientTarget> gradients,
-                              const Tensor& dy, std::vector<WeightProduct>& products,
+  virtual Task backward_input(const Context& context, std::span<const GradientTarget> gradients,
+                              Tensor dy, std::vector<WeightProduct>& products,
                               std::vector<Buffer>& scratch, LossSums& sums) const = 0;
 
   // Head only: loss sums without gradients (validation).
-  virtual void loss(const Context& context, const Tensor& x, LossSums& sums) const;
-  // Head only: logits [rows of x, vocabulary] of the given hidden rows (sampling).
-  virtual void logits(const Context& context, const Tensor& x, const Tensor& logits) const;
+  virtual Task loss(const Context& context, Tensor x, LossSums& sums) const;
+  // Head only: logits [n, vocabulary of the whole model] of n tokens of the batch, from `first` on
+  // (sampling).
+  virtual Task logits(const Context& context, Tensor x, std::int64_t first, Tensor logits) const;
 };
 
 // Multiplies the queued pairs into their gradients.
@@ -75,5 +82,8 @@ void backward_weight(std::span<const WeightProduct> products);
 
 // The code for each LayerSpec of an architecture, in its order.
 std::vector<std::unique_ptr<Layer>> make_layers(const model::Architecture& architecture);
+
+// Tokens of the model whose part this is: the columns of logits().
+std::int64_t vocabulary_of(const model::Architecture& architecture);
 
 }  // namespace ptrain::layers

@@ -112,21 +112,30 @@ Linears::Linears(const Places& places, model::Role first, model::Role bias, std:
 
 void Linears::forward(const Context& context, const Tensor& x, const Tensor& y,
                       bool accumulate) const {
-  if (y.dtype == wide_of(y.dtype)) return multiply(context, x, y, accumulate);
+  if (y.dtype == wide_of(y.dtype)) return multiply_and_add(context, x, y, accumulate);
   PT_CHECK(!accumulate);
   std::vector<Buffer> buffers;
   const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
                                    y.cols, buffers);
   for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
     const std::int64_t rows = std::min(kRoundedRows, y.rows - begin);
-    multiply(context, x.row_range(begin, rows), sums.row_range(0, rows), false);
+    multiply_and_add(context, x.row_range(begin, rows), sums.row_range(0, rows), false);
     copy_tensor(sums.row_range(0, rows), y.row_range(begin, rows));
   }
+}
+
+void Linears::multiply_and_add(const Context& context, const Tensor& x, const Tensor& y,
+                               bool accumulate) const {
+  multiply(context, x, y, accumulate);
+  add_biases(context, y);
 }
 
 void Linears::multiply(const Context& context, const Tensor& x, const Tensor& y,
                        bool accumulate) const {
   linear(x, context.parameters.subspan(weights_, size_), y, {stored_, accumulate});
+}
+
+void Linears::add_biases(const Context& context, const Tensor& y) const {
   if (!has_bias_) return;
   std::int64_t begin = 0;
   for (const Tensor& bias : context.parameters.subspan(biases_, size_)) {
@@ -137,7 +146,15 @@ void Linears::multiply(const Context& context, const Tensor& x, const Tensor& y,
 
 void Linears::backward(const Context& context, std::span<const GradientTarget> gradients,
                        const Tensor& dy, const Tensor& dx) const {
+  input_gradient(context, dy, dx);
+  bias_gradients(gradients, dy);
+}
+
+void Linears::input_gradient(const Context& context, const Tensor& dy, const Tensor& dx) const {
   linear_input_gradient(dy, context.parameters.subspan(weights_, size_), dx, stored_);
+}
+
+void Linears::bias_gradients(std::span<const GradientTarget> gradients, const Tensor& dy) const {
   if (!has_bias_) return;
   std::int64_t begin = 0;
   for (const GradientTarget& bias : gradients.subspan(biases_, size_)) {

@@ -49,8 +49,16 @@ class Linears {
   void queue(const Tensor& x, const Tensor& dy, std::span<const GradientTarget> gradients,
              std::vector<WeightProduct>& products) const;
 
+  // The same in two halves, for products that are parts of a sum.
+  void multiply(const Context& context, const Tensor& x, const Tensor& y,
+                bool accumulate = false) const;
+  void add_biases(const Context& context, const Tensor& y) const;
+  void input_gradient(const Context& context, const Tensor& dy, const Tensor& dx) const;
+  void bias_gradients(std::span<const GradientTarget> gradients, const Tensor& dy) const;
+
  private:
-  void multiply(const Context& context, const Tensor& x, const Tensor& y, bool accumulate) const;
+  void multiply_and_add(const Context& context, const Tensor& x, const Tensor& y,
+                        bool accumulate) const;
 
   std::size_t weights_, biases_, size_;
   bool has_bias_;

@@ -4,11 +4,11 @@
 
 namespace ptrain::layers {
 
-void Layer::loss(const Context&, const Tensor&, LossSums&) const {
+Task Layer::loss(const Context&, Tensor, LossSums&) const {
   throw_bug(__FILE__, __LINE__, "only a head makes a loss");
 }
 
-void Layer::logits(const Context&, const Tensor&, const Tensor&) const {
+Task Layer::logits(const Context&, Tensor, std::int64_t, Tensor) const {
   throw_bug(__FILE__, __LINE__, "only a head makes logits");
 }
 
@@ -18,9 +18,12 @@ using Tables = std::vector<std::shared_ptr<const kernels::RotaryTable>>;
 
 Tables rotary_tables(const model::Architecture& architecture) {
   Tables tables;
+  const model::LatentSpec& latent = architecture.decoder.latent;
+  const std::int64_t turned =
+      latent.key_value_rank > 0 ? latent.rope_dim : architecture.config.head_dim;
   for (const model::RotarySpec& rotary : architecture.decoder.rotaries)
     tables.push_back(std::make_shared<const kernels::RotaryTable>(
-        model::rotary_frequencies(rotary, architecture.config.head_dim),
+        model::rotary_frequencies(rotary, turned),
         model::rotary_factor(rotary), architecture.dtype));
   return tables;
 }

@@ -1,5 +1,6 @@
 #include "engine/layers/residual_part.h"
 
+#include "engine/base/planted.h"
 #include "engine/kernels/rows.h"
 
 namespace ptrain::layers {
@@ -7,6 +8,7 @@ namespace ptrain::layers {
 ResidualPart::ResidualPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                            Roles roles, const std::string& stash)
     : hidden_(architecture.config.hidden_size),
+      share_(architecture),
       linear_(Places(architecture, spec), roles.weight, roles.bias, 1) {
   if (!architecture.decoder.norms_after) return;
   const Places places(architecture, spec);
@@ -17,18 +19,38 @@ ResidualPart::ResidualPart(const model::Architecture& architecture, const model:
 
 ResidualPart::Kept ResidualPart::kept(Workspace& work) const {
   if (!norm_) return {};
-  const Tensor projected = work.stash_or_scratch(projected_, hidden_);
-  return {projected, work.stash_or_scratch(statistics_, norm_->statistics_cols())};
+  const Tensor projected = work.stream_stash_or_scratch(projected_, hidden_);
+  return {projected, work.stream_stash_or_scratch(statistics_, norm_->statistics_cols())};
 }
 
-void ResidualPart::forward(const Context& context, const Tensor& x, const Tensor& inner,
+Task ResidualPart::forward(const Context& context, const Tensor& x, const Tensor& inner,
                            const Kept& kept, const Tensor& y) const {
-  if (!norm_) {
+  if (!norm_ && share_.alone()) {
     copy_tensor(x, y);
-    return linear_.forward(context, inner, y, true);
+    linear_.forward(context, inner, y, true);
+    co_return;
   }
-  linear_.forward(context, inner, kept.projected);
-  remake(context, x, kept, y);
+  co_await project(context, inner, norm_ ? kept.projected : y);
+  if (norm_) {
+    remake(context, x, kept, y);
+  } else {
+    kernels::add(x, y);
+  }
+}
+
+Task ResidualPart::project(const Context& context, const Tensor& inner,
+                           const Tensor& projected) const {
+  if (share_.alone()) {
+    linear_.forward(context, inner, projected);
+    co_return;
+  }
+  std::vector<Buffer> buffers;
+  const Tensor sum = take_scratch(context.arena, projected.dtype, inner.rows, hidden_, buffers);
+  linear_.multiply(context, inner, sum);
+  if (planted(Bug::kBiasOnEveryRank)) linear_.add_biases(context, sum);
+  co_await exchange(share_.sum(sum));
+  copy_tensor(share_.own(sum), projected);
+  if (!planted(Bug::kBiasOnEveryRank)) linear_.add_biases(context, projected);
 }
 
 void ResidualPart::remake(const Context& context, const Tensor& x, const Kept& kept,
@@ -50,7 +72,8 @@ void ResidualPart::through_norm(const Context& context, std::span<const Gradient
 
 void ResidualPart::backward(const Context& context, std::span<const GradientTarget> gradients,
                             const Tensor& dprojected, const Tensor& dinner) const {
-  linear_.backward(context, gradients, dprojected, dinner);
+  linear_.input_gradient(context, dprojected, dinner);
+  linear_.bias_gradients(gradients, share_.own(dprojected));
 }
 
 void ResidualPart::queue(const Tensor& inner, const Tensor& dprojected,

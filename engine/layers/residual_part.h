@@ -10,7 +10,8 @@
 namespace ptrain::layers {
 
 // How a part of a block returns to the residual stream: y = x + linear(inner), or x +
-// norm(linear(inner)).
+// norm(linear(inner)). inner has the rows of all tokens and this rank's columns, all else the rows
+// of the stream, unless it is called whole.
 class ResidualPart {
  public:
   struct Roles {
@@ -29,21 +30,26 @@ class ResidualPart {
   Kept kept(Workspace& work) const;
 
   // y is other memory than x.
-  void forward(const Context& context, const Tensor& x, const Tensor& inner, const Kept& kept,
+  Task forward(const Context& context, const Tensor& x, const Tensor& inner, const Kept& kept,
                const Tensor& y) const;
   // y again, where there is a norm, from what forward kept before it.
   void remake(const Context& context, const Tensor& x, const Kept& kept, const Tensor& y) const;
-  // The linear's output gradient, from dy through the norm, where there is one.
+  // The linear's output gradient, from dy through the norm, where there is one; in the stream.
   void through_norm(const Context& context, std::span<const GradientTarget> gradients,
                     const Kept& kept, const Tensor& dy, const Tensor& dprojected) const;
-  // dinner, from that gradient.
+  // dinner, from that gradient, whole.
   void backward(const Context& context, std::span<const GradientTarget> gradients,
                 const Tensor& dprojected, const Tensor& dinner) const;
+  // dprojected: whole.
   void queue(const Tensor& inner, const Tensor& dprojected,
              std::span<const GradientTarget> gradients, std::vector<WeightProduct>& products) const;
 
  private:
+  // The linear's outputs, added up over the ranks of the tensor axis, in the stream.
+  Task project(const Context& context, const Tensor& inner, const Tensor& projected) const;
+
   std::int64_t hidden_;
+  TensorShare share_;
   Linears linear_;
   std::optional<Norm> norm_;
   std::size_t projected_ = 0, statistics_ = 0;  // in the stash

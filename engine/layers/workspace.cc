@@ -6,10 +6,10 @@
 
 namespace ptrain::layers {
 
-Tensor Workspace::stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
-  if (!keeps(index)) return scratch(cols, dtype);
+Tensor Workspace::place(std::size_t index, std::int64_t rows, std::int64_t cols, DType dtype) {
+  if (!keeps(index)) return take_scratch(context_.arena, dtype, rows, cols, buffers_);
   const Tensor& kept = context_.stash[index];
-  PT_CHECK(kept.rows == context_.batch.num_tokens() && kept.cols == cols && kept.dtype == dtype);
+  PT_CHECK(kept.rows == rows && kept.cols == cols && kept.dtype == dtype);
   return kept;
 }
 
@@ -17,8 +17,12 @@ bool Workspace::keeps(std::size_t index) const {
   return index < context_.stash.size() && !context_.stash[index].empty();
 }
 
-Tensor Workspace::scratch(std::int64_t cols, DType dtype) {
-  return take_scratch(context_.arena, dtype, context_.batch.num_tokens(), cols, buffers_);
+Tensor Workspace::scratch(std::int64_t cols) {
+  return take_scratch(context_.arena, dtype_, tokens_, cols, buffers_);
+}
+
+Tensor Workspace::stream_scratch(std::int64_t cols, DType dtype) {
+  return take_scratch(context_.arena, dtype, stream_rows_, cols, buffers_);
 }
 
 Tensor take_scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t cols,

@@ -3,28 +3,46 @@
 #include <vector>
 
 #include "engine/layers/layer.h"
+#include "engine/layers/tensor_share.h"
 
 namespace ptrain::layers {
 
 // The tensors of one call: declared stash where the caller keeps it, scratch that ends with the
-// call elsewhere.
+// call elsewhere. In rows of all tokens, or of the stream.
 class Workspace {
  public:
-  Workspace(const Context& context, DType dtype) : context_(context), dtype_(dtype) {}
+  Workspace(const Context& context, DType dtype, const TensorShare& share)
+      : context_(context),
+        dtype_(dtype),
+        tokens_(context.batch.num_tokens()),
+        stream_rows_(share.own_rows(tokens_)) {}
 
   // Stash entry `index`, or scratch of the same shape where it is not kept.
   Tensor stash_or_scratch(std::size_t index, std::int64_t cols) {
     return stash_or_scratch(index, cols, dtype_);
   }
-  Tensor stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype);
+  Tensor stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
+    return place(index, tokens_, cols, dtype);
+  }
+  Tensor stream_stash_or_scratch(std::size_t index, std::int64_t cols) {
+    return stream_stash_or_scratch(index, cols, dtype_);
+  }
+  Tensor stream_stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
+    return place(index, stream_rows_, cols, dtype);
+  }
   bool keeps(std::size_t index) const;
   // [T, cols]
-  Tensor scratch(std::int64_t cols) { return scratch(cols, dtype_); }
-  Tensor scratch(std::int64_t cols, DType dtype);
+  Tensor scratch(std::int64_t cols);
+  // [S, cols]
+  Tensor stream_scratch(std::int64_t cols) { return stream_scratch(cols, dtype_); }
+  Tensor stream_scratch(std::int64_t cols, DType dtype);
 
  private:
+  Tensor place(std::size_t index, std::int64_t rows, std::int64_t cols, DType dtype);
+
   const Context& context_;
   DType dtype_;
+  std::int64_t tokens_, stream_rows_;
   std::vector<Buffer> buffers_;
 };
 

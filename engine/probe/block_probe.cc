@@ -54,12 +54,12 @@ class Block {
     y_ = make(kTokens, architecture_.config.hidden_size, 0);
   }
 
-  void forward() { layer_->forward(context(), x_, y_); }
+  void forward() { layers::run_alone(layer_->forward(context(), x_, y_)); }
   void backward() {
     std::vector<layers::WeightProduct> products;
     std::vector<Buffer> scratch;
     layers::LossSums sums;
-    layer_->backward_input(context(), gradients_, y_, products, scratch, sums);
+    layers::run_alone(layer_->backward_input(context(), gradients_, y_, products, scratch, sums));
     layers::backward_weight(products);
   }
   // The matrix products of forward; those of backward.

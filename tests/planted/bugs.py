@@ -37,6 +37,8 @@ CAUGHT_BY = {
     "attention_zeroed": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
     "saved_late": ("unit_engine_checkpoint", "Saving.HoldsWhatWasThereWhenTheCopyWasTaken"),
     "offload_lost": ("parity_layouts", "All/Offload.GivesTheBitsOfResidentState/adamw_one"),
+    "bias_on_every_rank": ("unit_engine_layers", "All/Tensor.EqualsOneRankInFloat64/gpt2_tp4_all"),
+    "local_vocabulary": ("unit_engine_layers", "All/Tensor.EqualsOneRankInFloat64/llama_tp2_all"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/base/engine_error.h"
 #include "engine/kernels/convert.h"
 
 namespace ptrain::test {
@@ -22,8 +23,11 @@ Tensor view_of(const model::ParameterSpec& spec, DType dtype, Tensor& next, std:
 
 }  // namespace
 
-LayerModel::LayerModel(model::Architecture architecture, std::int64_t gap)
-    : architecture_(std::move(architecture)), layers_(layers::make_layers(architecture_)) {
+LayerModel::LayerModel(model::Architecture architecture, std::int64_t gap,
+                       comm::Communicator* tensor)
+    : architecture_(std::move(architecture)),
+      tensor_(tensor),
+      layers_(layers::make_layers(architecture_)) {
   std::int64_t total = 0;
   for (const auto& spec : architecture_.parameters) total += spec.num_elements() + gap;
   Tensor next = room(1, total, storage_), next_gradient = room(1, total, storage_);
@@ -69,8 +73,8 @@ LayerModel::Kept LayerModel::stash_of(const model::LayerSpec& spec, std::int64_t
   kept.tensors.resize(spec.stash.size());
   for (std::size_t i = 0; i < spec.stash.size(); ++i)
     if (program::keeps(keep, spec.stash[i]))
-      kept.tensors[i] =
-          room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
+      kept.tensors[i] = room(architecture_.rows_of(spec.stash[i], num_tokens),
+                             spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
   return kept;
 }
 
@@ -78,7 +82,8 @@ void LayerModel::fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens
   for (std::size_t i = 0; i < spec.stash.size(); ++i) {
     Tensor& tensor = kept.tensors[i];
     if (!tensor.empty()) continue;
-    tensor = room(num_tokens, spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
+    tensor = room(architecture_.rows_of(spec.stash[i], num_tokens),
+                  spec.stash[i].elements_per_token, spec.stash[i].dtype, kept.buffers);
     // NaN, in place of what a forward may have left in this memory.
     std::memset(tensor.data, 0xff, at(tensor.num_elements() * size_of(tensor.dtype)));
   }
@@ -99,6 +104,15 @@ std::vector<layers::GradientTarget> LayerModel::targets(const model::LayerSpec& 
   return result;
 }
 
+void LayerModel::run(layers::Task task, const model::LayerSpec& spec, model::Call call) {
+  for (const auto& expected : model::exchanges_of(architecture_, spec, call)) {
+    const layers::Exchange* needed = task.resume();
+    PT_CHECK(needed != nullptr && needed->kind == expected.kind && needed->axis == expected.axis);
+    needed->start(*tensor_)->wait();
+  }
+  PT_CHECK(task.resume() == nullptr);
+}
+
 std::vector<LayerModel::Kept> LayerModel::forward(const data::MicroBatch& batch, Keep keep,
                                                   const Tensor& hidden) {
   publish_parameters();
@@ -109,7 +123,8 @@ std::vector<LayerModel::Kept> LayerModel::forward(const data::MicroBatch& batch,
     const auto& spec = architecture_.layers[l];
     stashes.push_back(stash_of(spec, batch.num_tokens(), keep));
     const auto parameters = views(spec);
-    layers_[l]->forward({batch, *arena_, parameters, stashes.back().tensors}, hidden, next);
+    const layers::Context context{batch, *arena_, parameters, stashes.back().tensors, tensor_};
+    run(layers_[l]->forward(context, hidden, next), spec, model::Call::kForward);
     if (l + 1 < layers_.size())
       std::memcpy(hidden.data, next.data, at(hidden.num_elements() * size_of(hidden.dtype)));
   }
@@ -118,7 +133,8 @@ std::vector<LayerModel::Kept> LayerModel::forward(const data::MicroBatch& batch,
 
 layers::LossSums LayerModel::step(const data::MicroBatch& batch, Keep keep, WeightTime time) {
   std::vector<Buffer> scratch;
-  const Tensor dy = room(batch.num_tokens(), architecture_.config.hidden_size, scratch);
+  const Tensor dy = room(architecture_.stream_rows(batch.num_tokens()),
+                         architecture_.config.hidden_size, scratch);
   std::vector<Kept> stashes = forward(batch, keep, dy);
   std::vector<layers::WeightProduct> products;
   layers::LossSums sums;
@@ -126,10 +142,12 @@ layers::LossSums LayerModel::step(const data::MicroBatch& batch, Keep keep, Weig
     const auto& spec = architecture_.layers[l];
     const auto parameters = views(spec);
     fill_rest(spec, batch.num_tokens(), stashes[l]);
-    const layers::Context context{batch, *arena_, parameters, stashes[l].tensors};
-    if (keep == Keep::kInput) layers_[l]->recompute(context);
-    if (keep == Keep::kSelected) layers_[l]->remake(context);
-    layers_[l]->backward_input(context, targets(spec), dy, products, scratch, sums);
+    const layers::Context context{batch, *arena_, parameters, stashes[l].tensors, tensor_};
+    if (keep == Keep::kInput) run(layers_[l]->recompute(context), spec, model::Call::kRecompute);
+    if (keep == Keep::kSelected) run(layers_[l]->remake(context), spec, model::Call::kRemake);
+    const auto gradients = targets(spec);
+    run(layers_[l]->backward_input(context, gradients, dy, products, scratch, sums), spec,
+        model::Call::kBackward);
     if (time == WeightTime::kAtOnce) {
       layers::backward_weight(products);
       products.clear();
@@ -144,11 +162,13 @@ std::vector<std::vector<std::byte>> LayerModel::hidden(const data::MicroBatch& b
   publish_parameters();
   std::vector<Buffer> buffers;
   const std::int64_t size = architecture_.config.hidden_size;
-  Tensor x = room(batch.num_tokens(), size, buffers), y = room(batch.num_tokens(), size, buffers);
+  const std::int64_t rows = architecture_.stream_rows(batch.num_tokens());
+  Tensor x = room(rows, size, buffers), y = room(rows, size, buffers);
   std::vector<std::vector<std::byte>> result;
   for (std::size_t l = 0; l + 1 < layers_.size(); ++l) {
     const auto parameters = views(architecture_.layers[l]);
-    layers_[l]->forward({batch, *arena_, parameters, {}}, x, y);
+    const layers::Context context{batch, *arena_, parameters, {}, tensor_};
+    run(layers_[l]->forward(context, x, y), architecture_.layers[l], model::Call::kForward);
     std::swap(x, y);
     result.emplace_back(x.as<std::byte>(), x.as<std::byte>() + x.num_elements() * size_of(x.dtype));
   }
@@ -157,22 +177,27 @@ std::vector<std::vector<std::byte>> LayerModel::hidden(const data::MicroBatch& b
 
 layers::LossSums LayerModel::loss(const data::MicroBatch& batch) {
   auto last = hidden(batch).back();
-  const Tensor x = contiguous(last.data(), architecture_.dtype, batch.num_tokens(),
-                              architecture_.config.hidden_size);
+  const Tensor x =
+      contiguous(last.data(), architecture_.dtype, architecture_.stream_rows(batch.num_tokens()),
+                 architecture_.config.hidden_size);
   const auto parameters = views(architecture_.layers.back());
   layers::LossSums sums;
-  layers_.back()->loss({batch, *arena_, parameters, {}}, x, sums);
+  const layers::Context context{batch, *arena_, parameters, {}, tensor_};
+  run(layers_.back()->loss(context, x, sums), architecture_.layers.back(), model::Call::kEvaluate);
   return sums;
 }
 
 std::vector<double> LayerModel::logits(const data::MicroBatch& batch) {
   auto last = hidden(batch).back();
-  const Tensor x = contiguous(last.data(), architecture_.dtype, batch.num_tokens(),
-                              architecture_.config.hidden_size);
+  const Tensor x =
+      contiguous(last.data(), architecture_.dtype, architecture_.stream_rows(batch.num_tokens()),
+                 architecture_.config.hidden_size);
   std::vector<Buffer> buffers;
-  const Tensor found = room(batch.num_tokens(), architecture_.config.vocab_size, buffers);
+  const Tensor found = room(batch.num_tokens(), layers::vocabulary_of(architecture_), buffers);
   const auto parameters = views(architecture_.layers.back());
-  layers_.back()->logits({batch, *arena_, parameters, {}}, x, found);
+  const layers::Context context{batch, *arena_, parameters, {}, tensor_};
+  run(layers_.back()->logits(context, x, 0, found), architecture_.layers.back(),
+      model::Call::kEvaluate);
   std::vector<double> result;
   dispatch(found.dtype,
            [&]<class T>(T) { result.assign(found.as<T>(), found.as<T>() + found.num_elements()); });

@@ -19,8 +19,10 @@ enum class WeightTime { kAtOnce, kAfterAllInputs };
 class LayerModel {
  public:
   // gap: elements left free after every parameter; 0: neighbours touch and are multiplied as one
-  // matrix.
-  explicit LayerModel(model::Architecture architecture, std::int64_t gap = 0);
+  // matrix. tensor: the ranks of the tensor axis where the architecture is the part of one of them;
+  // step(), loss() and logits() are collective then.
+  explicit LayerModel(model::Architecture architecture, std::int64_t gap = 0,
+                      comm::Communicator* tensor = nullptr);
 
   // Forward and backward; gradients are written on the first call and added to afterwards.
   layers::LossSums step(const data::MicroBatch& batch, Keep keep = Keep::kAll,
@@ -53,8 +55,11 @@ class LayerModel {
   std::vector<Tensor> views(const model::LayerSpec& spec) const;
   std::vector<layers::GradientTarget> targets(const model::LayerSpec& spec);
   std::vector<Kept> forward(const data::MicroBatch& batch, Keep keep, const Tensor& hidden);
+  // Makes the exchanges of a call, which must be those that core/model declares.
+  void run(layers::Task task, const model::LayerSpec& spec, model::Call call);
 
   model::Architecture architecture_;
+  comm::Communicator* tensor_;
   std::vector<std::unique_ptr<layers::Layer>> layers_;
   std::unique_ptr<Arena> arena_ = std::make_unique<Arena>();
   std::vector<Buffer> storage_;

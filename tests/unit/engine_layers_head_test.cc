@@ -77,12 +77,13 @@ TEST(Head, LogitsAreThoseOfTheLoss) {
   auto matrix = test::Doubles::random(kVocabulary, kHidden, 3);
   const std::vector<Tensor> parameters{norm.view(), matrix.view()};
   layers::LossSums sums;
-  code.back()->loss({batch, arena, parameters, {}}, x.view(), sums);
+  layers::run_alone(code.back()->loss({batch, arena, parameters, {}}, x.view(), sums));
 
   test::Doubles logits(3, kVocabulary);
-  code.back()->logits({batch, arena, parameters, {}}, x.view().row_range(1, 3), logits.view());
+  layers::run_alone(
+      code.back()->logits({batch, arena, parameters, {}}, x.view(), 1, logits.view()));
   test::Doubles all(kDocument, kVocabulary);
-  code.back()->logits({batch, arena, parameters, {}}, x.view(), all.view());
+  layers::run_alone(code.back()->logits({batch, arena, parameters, {}}, x.view(), 0, all.view()));
   double loss = 0;
   for (std::int64_t t = 0; t < kDocument; ++t) {
     const std::int32_t target = batch.targets[static_cast<std::size_t>(t)];

@@ -11,7 +11,7 @@ namespace {
 
 void check_tokens(std::span<const std::int32_t> tokens, const Tensor& table) {
   PT_CHECK(std::ranges::all_of(
-      tokens, [&](std::int32_t token) { return token >= 0 && token < table.rows; }));
+      tokens, [&](std::int32_t token) { return token >= kNoRow && token < table.rows; }));
 }
 
 template <class T, class N>
@@ -21,7 +21,7 @@ struct Gather {
   const std::int32_t* tokens;
   bool adds;
   PT_DEVICE void operator()(std::int64_t t, std::int64_t i) const {
-    const T value = T(table(tokens[t], i));
+    const T value = tokens[t] == kNoRow ? T{0} : T(table(tokens[t], i));
     y(t, i) = adds ? y(t, i) + value : value;
   }
 };
@@ -46,6 +46,8 @@ ByToken sort_by_token(std::span<const std::int32_t> tokens) {
   ByToken sorted;
   sorted.rows.resize(tokens.size());
   std::iota(sorted.rows.begin(), sorted.rows.end(), 0);
+  std::erase_if(sorted.rows,
+                [&](std::int32_t row) { return tokens[static_cast<std::size_t>(row)] == kNoRow; });
   const auto token_of = [&](std::int32_t row) { return tokens[static_cast<std::size_t>(row)]; };
   std::ranges::stable_sort(sorted.rows, {}, token_of);
   for (std::size_t i = 0; i < sorted.rows.size(); ++i) {
@@ -54,7 +56,7 @@ ByToken sort_by_token(std::span<const std::int32_t> tokens) {
     sorted.tokens.push_back(token);
     sorted.begins.push_back(static_cast<std::int32_t>(i));
   }
-  sorted.begins.push_back(static_cast<std::int32_t>(tokens.size()));
+  sorted.begins.push_back(static_cast<std::int32_t>(sorted.rows.size()));
   return sorted;
 }
 

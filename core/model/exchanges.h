@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/model/architecture.h"
+
+namespace ptrain::model {
+
+// The ranks that an exchange is made with.
+enum class ExchangeAxis { kTensor, kRing, kUlysses, kExperts };
+enum class ExchangeKind { kAllGather, kReduceScatter, kAllReduce, kAllToAll, kShift };
+std::string_view to_string(ExchangeAxis axis);  // tp, ring, ulysses, ep
+std::string_view to_string(ExchangeKind kind);  // all_gather, reduce_scatter, ...
+std::optional<ExchangeAxis> exchange_axis_named(std::string_view word);
+
+// What is done with a layer. kEvaluate: a forward that keeps nothing, after which the head makes
+// loss or logits at once.
+enum class Call { kForward, kEvaluate, kRecompute, kRemake, kBackward };
+
+// What a layer's call needs from other ranks between two of its segments.
+struct ExchangeSpec {
+  ExchangeKind kind = ExchangeKind::kAllGather;
+  ExchangeAxis axis = ExchangeAxis::kTensor;
+  std::int64_t bytes_per_token = 0;  // of what all ranks of the axis hold together
+  bool operator==(const ExchangeSpec&) const = default;
+};
+
+// In the order in which the layer's code asks for them; none: the call is one piece. The engine's
+// layers (engine/layers) and programs (core/program/passes/exchanges.cc) meet here, and the
+// executor checks that they do.
+std::vector<ExchangeSpec> exchanges_of(const Architecture& architecture, const LayerSpec& layer,
+                                       Call call);
+
+}  // namespace ptrain::model
