@@ -117,6 +117,8 @@ void add_resume(CLI::App& app, Command& chosen) {
       ->needs(recipe);
   sub->add_flag("--allow-changes", args->allow_changes,
                 "Go on with what differs from before, and begin anew with what is missing");
+  sub->add_flag("-d,--detach", args->detach, "Submitted to Slurm: do not follow the job");
+  add_slurm(sub, args->slurm);
 }
 
 void add_data(CLI::App& app, Command& chosen) {
@@ -224,8 +226,10 @@ void add_inspections(CLI::App& app, Command& chosen) {
   auto logs = std::make_shared<InspectArguments>();
   auto* sub = add_inspect(app, chosen, "logs", "Print the ranks' logs", &cmd_logs, logs);
   sub->add_option("--rank", logs->rank, "Of this rank only")->check(CLI::NonNegativeNumber);
-  sub->add_option("--attempt", logs->attempt, "Of this attempt (default: the last)")
-      ->check(CLI::PositiveNumber);
+  auto* attempt = sub->add_option("--attempt", logs->attempt, "Of this attempt (default: the last)")
+                      ->check(CLI::PositiveNumber);
+  sub->add_flag("-f,--follow", logs->follow, "Go on with what comes, until the run ends")
+      ->excludes(attempt);
   add_inspect(app, chosen, "explain", "Say why a run has its plan, and what ruled out others",
               &cmd_explain, std::make_shared<InspectArguments>());
   auto stop = std::make_shared<InspectArguments>();

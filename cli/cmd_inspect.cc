@@ -6,11 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/follow_logs.h"
 #include "cli/output.h"
 #include "cli/run_status.h"
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/submit/commands.h"
+#include "launcher/submit/job_file.h"
+#include "launcher/submit/job_state.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/run_folder.h"
 
@@ -44,6 +48,9 @@ Result<std::vector<std::string>> logs_of(const run::Directory& directory,
   if (arguments.rank >= 0) {
     paths.push_back(directory.rank_log(attempt, arguments.rank));
   } else {
+    const auto job = submit::read_job(directory);
+    if (job && is_regular_file(directory.job_output(job->job)))
+      paths.push_back(directory.job_output(job->job));
     for (int rank = 0; is_regular_file(directory.rank_log(attempt, rank)); ++rank)
       paths.push_back(directory.rank_log(attempt, rank));
   }
@@ -97,8 +104,8 @@ Result<ExitCode> cmd_list(const InspectArguments& arguments) {
     } else if (arguments.json) {
       print(to_json(*status).dump() + "\n");
     } else {
-      print_line(
-          fmt::format("{}  {}  step {}/{}", path, status->state, status->step, status->num_steps));
+      print_line(fmt::format("{}  {}  step {}/{}{}", path, status->state, status->step,
+                             status->num_steps, status->job.empty() ? "" : "  job " + status->job));
     }
   }
   return ExitCode::kDone;
@@ -106,6 +113,7 @@ Result<ExitCode> cmd_list(const InspectArguments& arguments) {
 
 Result<ExitCode> cmd_logs(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  if (arguments.follow) return follow_logs(directory, arguments.rank);
   PTRAIN_TRY(const auto paths, logs_of(directory, arguments));
   for (const auto& path : paths) {
     PTRAIN_TRY(const std::string text, read_file(path, kMostLog));
@@ -122,18 +130,43 @@ Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> cmd_stop(const InspectArguments& arguments) {
-  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+namespace {
+
+// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. False: there is no
+// job that could be stopped.
+Result<bool> stop_job(const run::Directory& directory, bool now) {
+  if (!submit::has_job(directory)) return false;
+  PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
+  const submit::JobState state = submit::look_up(file.job);
+  if (state.phase == submit::JobPhase::kWaiting) {
+    PTRAIN_CHECK(submit::cancel(file.job));
+    say(fmt::format("ptrain: job {} had not begun, and was taken out of the queue", file.job));
+    return true;
+  }
+  if (state.phase != submit::JobPhase::kRunning) return false;
+  PTRAIN_CHECK(submit::signal_script(file.job, "USR2"));
+  if (now) PTRAIN_CHECK(submit::signal_script(file.job, "TERM"));
+  return true;
+}
+
+// The supervisor stops with a checkpoint at the first signal, at once at the second; two of one
+// kind may melt into one.
+Status stop_here(const run::Directory& directory, bool now) {
   const int pid = supervise::supervisor_of(directory);
   if (pid == 0)
     return fail(ExitCode::kUsage, fmt::format("{} is not running", directory.root),
                 "`ptrain status` says how it ended");
-  // The supervisor stops with a checkpoint at the first signal, at once at the second; two of one
-  // kind may melt into one.
-  const bool sent = ::kill(pid, SIGUSR2) == 0 && (!arguments.now || ::kill(pid, SIGTERM) == 0);
-  if (!sent)
-    return fail(ExitCode::kEnvironment, fmt::format("cannot signal the supervisor (pid {})", pid),
-                "stop it as the user who started it, on the machine where it runs");
+  if (::kill(pid, SIGUSR2) == 0 && (!now || ::kill(pid, SIGTERM) == 0)) return {};
+  return fail(ExitCode::kEnvironment, fmt::format("cannot signal the supervisor (pid {})", pid),
+              "stop it as the user who started it, on the machine where it runs");
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_stop(const InspectArguments& arguments) {
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
+  PTRAIN_TRY(const bool by_slurm, stop_job(directory, arguments.now));
+  if (!by_slurm) PTRAIN_CHECK(stop_here(directory, arguments.now));
   say(arguments.now ? "ptrain: stopping now"
                     : "ptrain: stopping after the step, with a checkpoint of what was trained");
   return ExitCode::kDone;

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -9,11 +11,15 @@
 #include "cli/resume_checkpoint.h"
 #include "cli/run_progress.h"
 #include "cli/start_run.h"
+#include "cli/submit_run.h"
 #include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/resume/differences.h"
+#include "launcher/submit/job_file.h"
+#include "launcher/submit/job_state.h"
+#include "launcher/submit/rank_map.h"
 #include "launcher/supervise/event_log.h"
 
 namespace ptrain::cli {
@@ -26,19 +32,37 @@ Status refuse_checkpoint(const std::string& path) {
               "add --recipe FILE to begin a new run from it");
 }
 
+using Planner = std::function<Result<plan::Planning>(const recipe::LoadedRecipe&)>;
+
+std::vector<std::string> all_overrides(const ResumeArguments& arguments) {
+  std::vector<std::string> all = arguments.overrides;
+  all.insert(all.end(), arguments.slurm.begin(), arguments.slurm.end());
+  return all;
+}
+
+// Of these only Slurm takes notice.
+bool is_for_slurm(std::string_view field) {
+  for (const char* section :
+       {"cluster.slurm.account", "cluster.slurm.qos", "cluster.slurm.time", "cluster.slurm.comment",
+        "cluster.slurm.extra", "cluster.setup", "cluster.env", "cluster.container"})
+    if (field.starts_with(section)) return true;
+  return false;
+}
+
 // Whether any difference is one that the plan rests on: then layouts are chosen again, else they
 // stay as they are and the run stays exact to the bit.
 bool needs_plan(const std::vector<resume::Difference>& differences) {
   return std::any_of(differences.begin(), differences.end(), [](const auto& difference) {
     for (const char* section : {"parallel", "cluster", "shapes", "precision"})
-      if (difference.field.starts_with(section)) return true;
+      if (difference.field.starts_with(section)) return !is_for_slurm(difference.field);
     return false;
   });
 }
 
-Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe) {
+Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe,
+                             const Planner& planner) {
   const recipe::LoadedRecipe loaded{recipe, plan.recipe_folder, "", plan.recipe_hash, {}};
-  PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
+  PTRAIN_TRY(plan::Planning planning, planner(loaded));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = plan.origin;
   return std::move(planning.plan);
@@ -47,8 +71,8 @@ Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe
 // The plan with the overrides, in place of the run's own; the folder of each attempt keeps the one
 // that it ran on.
 Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan& plan,
-                               const ResumeArguments& arguments) {
-  PTRAIN_TRY(const auto recipe, recipe::override_recipe(plan.recipe, arguments.overrides));
+                               const ResumeArguments& arguments, const Planner& planner) {
+  PTRAIN_TRY(const auto recipe, recipe::override_recipe(plan.recipe, all_overrides(arguments)));
   const auto differences =
       resume::differences(recipe::to_json(plan.recipe), recipe::to_json(recipe));
   for (const auto& difference : differences) say("changed: " + resume::to_string(difference));
@@ -56,7 +80,7 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
   if (differences.empty()) return plan;
   run::Plan changed = plan;
   if (needs_plan(differences)) {
-    PTRAIN_TRY(changed, plan_again(plan, recipe));
+    PTRAIN_TRY(changed, plan_again(plan, recipe, planner));
   }
   changed.recipe = recipe;
   changed.recipe_hash = recipe::identity_of(plan.recipe_hash, arguments.overrides);
@@ -80,24 +104,84 @@ void say_start(const run::Directory& directory, const run::Plan& plan, std::int6
   say(fmt::format("ptrain: continuing from {}, by the run's own {}", from, directory.recipe()));
 }
 
-Result<ExitCode> resume_run(const ResumeArguments& arguments) {
-  PTRAIN_CHECK(refuse_checkpoint(arguments.from));
-  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
-  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
+// The plan by which the run goes on; none: it is finished. The caller holds the run's lock.
+Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
+                                               const ResumeArguments& arguments,
+                                               const Planner& planner) {
   PTRAIN_TRY(run::Plan plan, read_plan(directory.plan()));
   const std::int64_t step = newest_step(directory);
   if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
-  if (!arguments.overrides.empty()) {
-    PTRAIN_TRY(plan, changed_plan(directory, plan, arguments));
+  if (!all_overrides(arguments).empty()) {
+    PTRAIN_TRY(plan, changed_plan(directory, plan, arguments, planner));
     PTRAIN_CHECK(check_not_beyond(plan, step));
   }
   if (is_finished(directory, plan)) {
     say(fmt::format("ptrain: {} is finished: all of its {} steps are done", directory.root, step));
-    return ExitCode::kDone;
+    return std::optional<run::Plan>();
   }
   say_start(directory, plan, step);
+  return std::optional(std::move(plan));
+}
+
+Result<ExitCode> resume_here(const ResumeArguments& arguments, const run::Directory& directory) {
+  const Planner planner = [](const auto& loaded) { return make_planning(loaded, ""); };
+  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
+  PTRAIN_TRY(const auto plan, plan_to_go_on(directory, arguments, planner));
+  if (!plan) return ExitCode::kDone;
   supervise::StopSignals signals;
-  return start_run(directory, plan, lock, signals);
+  return start_run(directory, *plan, lock, signals);
+}
+
+// Two jobs of one run would wait for each other.
+Status check_no_job(const run::Directory& directory) {
+  if (!submit::has_job(directory)) return {};
+  PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
+  const submit::JobState state = submit::look_up(file.job);
+  if (submit::is_over(state)) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("job {} of this run {}", file.job, submit::in_words(state)),
+              "follow it with `ptrain logs --follow`, or end it with `ptrain stop`");
+}
+
+// The plan for the nodes of the job, which may be others than before.
+Result<std::optional<run::Plan>> plan_in_job(const run::Directory& directory,
+                                             const ResumeArguments& arguments,
+                                             const submit::LoginNode& seen, int num_nodes) {
+  const Planner planner = [&](const auto& loaded) { return plan_job(loaded, seen); };
+  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));  // until the job needs it
+  PTRAIN_TRY(auto plan, plan_to_go_on(directory, arguments, planner));
+  if (!plan || run::num_nodes(*plan) == num_nodes) return plan;
+  PTRAIN_TRY(plan, plan_again(*plan, plan->recipe, planner));
+  PTRAIN_CHECK(write_plan(directory.plan(), *plan));
+  return plan;
+}
+
+Result<ExitCode> resume_in_job(const ResumeArguments& arguments, const run::Directory& directory,
+                               const recipe::Recipe& recipe) {
+  PTRAIN_CHECK(check_no_job(directory));
+  PTRAIN_TRY(submit::Job job, job_for(directory.root, recipe));
+  PTRAIN_TRY(const submit::LoginNode seen, look_around(job));
+  const int num_nodes = std::max(1, recipe.cluster.slurm.nodes);
+  supervise::StopSignals signals;
+  PTRAIN_TRY(const auto plan, plan_in_job(directory, arguments, seen, num_nodes));
+  if (!plan) return ExitCode::kDone;
+  job.ranks_per_node = submit::ranks_per_node(*plan);
+  const auto earlier = submit::read_job(directory);
+  return hand_over({job, earlier ? earlier->recipe : directory.recipe(), arguments.detach}, seen,
+                   signals);
+}
+
+Result<ExitCode> resume_run(const ResumeArguments& arguments) {
+  PTRAIN_CHECK(refuse_checkpoint(arguments.from));
+  PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
+  PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
+  recipe::Recipe recipe = plan.recipe;
+  if (const auto overrides = all_overrides(arguments); !overrides.empty()) {
+    PTRAIN_TRY(recipe, recipe::override_recipe(recipe, overrides));
+  }
+  if (is_submitted(recipe.cluster)) return resume_in_job(arguments, directory, recipe);
+  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
+  return resume_here(arguments, directory);
 }
 
 }  // namespace

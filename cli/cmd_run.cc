@@ -33,16 +33,12 @@ Result<recipe::LoadedRecipe> load(const RunArguments& arguments) {
 
 // What is asked of Slurm has no effect on a run that is started here.
 Status check_here(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  if (!submit::asks_for_slurm(loaded.recipe.cluster) && !arguments.detach) return {};
-  if (arguments.slurm.empty() && !arguments.detach) {
-    say("note: cluster.slurm of the recipe asks for nothing here: " + why_not_submitted());
-    return {};
-  }
-  return fail(ExitCode::kUsage,
-              fmt::format("options of Slurm (--nodes, --partition, --detach, ...) have no effect "
-                          "here: {}",
-                          why_not_submitted()),
-              "leave them out to train here");
+  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
+  const recipe::Cluster& cluster = loaded.recipe.cluster;
+  if (submit::asks_for_slurm(cluster) || !cluster.setup.empty() || !cluster.env.empty())
+    say("note: cluster.slurm, setup and env of the recipe have no effect here: " +
+        why_not_submitted());
+  return {};
 }
 
 // Before anything is written: weights that do not fit would be found by the ranks.

@@ -28,12 +28,13 @@ void note_changed_recipe(const submit::JobFile& job) {
 
 // The first start of a job; when Slurm starts it again, attempts have written the plan themselves.
 Status check_job(const run::Directory& directory) {
-  if (!submit::has_job(directory)) return {};
+  if (!is_regular_file(directory.job())) return {};
   PTRAIN_TRY(submit::JobFile job, submit::read_job(directory));
   if (job.started) return {};
   note_changed_recipe(job);
   PTRAIN_CHECK(submit::check_unchanged(directory, job));
   job.started = true;
+  job.job = cluster::find_allocation().job;
   return submit::write_job(directory, job);
 }
 

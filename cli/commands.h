@@ -71,11 +71,12 @@ struct WorkerArguments {
 };
 
 struct InspectArguments {
-  std::string run;    // run directory; for list: the folder of runs
-  int rank = -1;      // logs: of this rank only
-  int attempt = -1;   // logs: of this attempt; -1: the last
-  bool json = false;  // status, list
-  bool now = false;   // stop: without a checkpoint
+  std::string run;      // run directory; for list: the folder of runs
+  int rank = -1;        // logs: of this rank only
+  int attempt = -1;     // logs: of this attempt; -1: the last
+  bool json = false;    // status, list
+  bool now = false;     // stop: without a checkpoint
+  bool follow = false;  // logs: go on with what comes
 };
 
 // Each returns how the process ends, or the error that main prints.

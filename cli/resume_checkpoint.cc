@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/planning.h"
 #include "cli/start_run.h"
+#include "cli/submit_run.h"
 #include "launcher/base/file.h"
 #include "launcher/resume/continuation.h"
 
@@ -30,11 +31,22 @@ void say_what_happens(const resume::Continuation& continuation) {
 
 Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
   PTRAIN_CHECK(refuse_run(arguments.from));
-  PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, arguments.overrides));
+  std::vector<std::string> overrides = arguments.overrides;
+  overrides.insert(overrides.end(), arguments.slurm.begin(), arguments.slurm.end());
+  PTRAIN_TRY(auto loaded, recipe::read_recipe(arguments.recipe, overrides));
+  loaded.hash = recipe::identity_of(loaded.text, arguments.overrides);
   PTRAIN_TRY(const auto checkpoint, resume::StoredCheckpoint::open(arguments.from));
   PTRAIN_TRY(const auto continuation, resume::continue_from(checkpoint, loaded.recipe));
   say_what_happens(continuation);
   PTRAIN_CHECK(resume::permit(continuation, loaded.recipe, arguments.allow_changes));
+  if (is_submitted(loaded.recipe.cluster)) {
+    RunArguments run;
+    run.recipe = arguments.recipe;
+    run.directory = arguments.directory;
+    run.detach = arguments.detach;
+    return submit_run(run, loaded, continuation.origin);
+  }
+  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = continuation.origin;

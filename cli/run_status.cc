@@ -9,6 +9,9 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/resume/verify.h"
+#include "launcher/submit/follow.h"
+#include "launcher/submit/job_file.h"
+#include "launcher/submit/job_state.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/rank_board.h"
 #include "launcher/supervise/report.h"
@@ -35,6 +38,26 @@ std::int64_t last_step(const run::Directory& directory) {
   return 0;
 }
 
+// What Slurm says of the run's job. The state stays "interrupted" where the verdict tells it.
+Status add_job(const run::Directory& directory, RunStatus& status) {
+  PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
+  status.job = file.job;
+  const submit::JobState job = submit::look_up(file.job);
+  status.job_state = submit::in_words(job);
+  const bool has_verdict = submit::has_verdict_of_job(directory);
+  const bool ends = job.word == "COMPLETING" && has_verdict;
+  if (job.phase == submit::JobPhase::kWaiting) status.state = "queued";
+  if (job.phase == submit::JobPhase::kRunning && !ends) status.state = "running";
+  if (!submit::is_over(job) || status.state == "running" || has_verdict) return {};
+  const auto ending =
+      submit::ending_of(file.job, job, is_regular_file(directory.job_output(file.job)));
+  status.state = state_of(ending.code);
+  status.code = static_cast<int>(ending.code);
+  status.reason = ending.reason;
+  status.next = ending.next;
+  return {};
+}
+
 }  // namespace
 
 Result<RunStatus> status_of(const run::Directory& directory) {
@@ -46,14 +69,15 @@ Result<RunStatus> status_of(const run::Directory& directory) {
   for (const auto& shape : plan.recipe.shapes) status.num_steps += shape.steps;
   const auto steps = supervise::checkpoint_steps(directory);
   if (!steps.empty()) status.checkpoint = steps.back();
-  const bool running = supervise::supervisor_of(directory) != 0;
+  status.state = supervise::supervisor_of(directory) != 0 ? "running" : "interrupted";
+  if (submit::has_job(directory)) PTRAIN_CHECK(add_job(directory, status));
+  const bool running = status.state == "running";
   if (!steps.empty() && !running) {  // while it runs, what was there may be replaced meanwhile
     const auto whole = resume::verify(directory.checkpoint(steps.back()), resume::Look::kSizes);
     if (!whole) status.checkpoint_fault = whole.error().message;
   }
-  status.state = running ? "running" : "interrupted";
   if (running) status.ranks = supervise::read_rank_board(directory.rank_board(status.attempt));
-  if (running || !is_regular_file(directory.verdict())) return status;
+  if (status.state != "interrupted" || !is_regular_file(directory.verdict())) return status;
   PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
   if (verdict.attempt != status.attempt) return status;  // of an earlier attempt
   status.state = state_of(verdict.code);
@@ -65,10 +89,11 @@ Result<RunStatus> status_of(const run::Directory& directory) {
 }
 
 std::string to_text(const RunStatus& status) {
-  std::string text =
-      fmt::format("{}\nstate: {}\nattempt: {}\nstep: {}/{}\ncheckpoint: {}", status.directory,
-                  status.state, status.attempt, status.step, status.num_steps,
-                  status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
+  std::string text = fmt::format("{}\nstate: {}", status.directory, status.state);
+  if (!status.job.empty()) text += fmt::format("\njob: {} {}", status.job, status.job_state);
+  text += fmt::format("\nattempt: {}\nstep: {}/{}\ncheckpoint: {}", status.attempt, status.step,
+                      status.num_steps,
+                      status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
   if (status.code >= 0)
     text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
@@ -83,6 +108,8 @@ std::string to_text(const RunStatus& status) {
 nlohmann::json to_json(const RunStatus& status) {
   return {{"directory", status.directory},
           {"state", status.state},
+          {"job", status.job},
+          {"job_state", status.job_state},
           {"attempt", status.attempt},
           {"step", status.step},
           {"num_steps", status.num_steps},

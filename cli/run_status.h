@@ -9,10 +9,13 @@
 
 namespace ptrain::cli {
 
-// How a run stands, from its folder alone.
+// How a run stands, from its folder and, where it was submitted, from Slurm.
 struct RunStatus {
   std::string directory;
-  std::string state;             // running, finished, stopped, failed, or interrupted (no verdict)
+  // queued, running, finished, stopped, failed, or interrupted (no verdict)
+  std::string state;
+  std::string job;               // of Slurm, submitted last; empty: none
+  std::string job_state;         // in words: "waits in the queue (Resources)"
   int attempt = 0;               // 0: none was started
   std::int64_t step = 0;         // last finished
   std::int64_t num_steps = 0;    // of all shapes

@@ -14,16 +14,13 @@
 #include "launcher/cluster/slurm.h"
 #include "launcher/submit/commands.h"
 #include "launcher/submit/follow.h"
-#include "launcher/submit/job.h"
 #include "launcher/submit/job_file.h"
-#include "launcher/submit/login_node.h"
 #include "launcher/submit/rank_map.h"
 
 namespace ptrain::cli {
 
 namespace {
 
-// Slurm's own words come first, then what we know of its reason.
 tl::unexpected<Error> refused(Error error, const submit::LoginNode& seen,
                               const recipe::Slurm& slurm) {
   error.hint = submit::explanation(seen, slurm, error.message);
@@ -36,31 +33,38 @@ Result<std::string> test(const submit::Job& job, const submit::LoginNode& seen) 
   return refused(answer.error(), seen, job.cluster.slurm);
 }
 
-Result<plan::Planning> plan_job(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
-                                const submit::LoginNode& seen) {
-  std::vector<std::string> notes;
-  PTRAIN_TRY(const cluster::Cluster host, cluster::this_host());
-  const auto nodes = submit::planned_nodes(seen, loaded.recipe.cluster.slurm,
-                                           host.nodes.front().memory_bytes, notes);
-  plan::Planning planning;
-  if (arguments.plan.empty()) {
-    PTRAIN_TRY(planning, plan_for_nodes(loaded, nodes));
-  } else {
-    PTRAIN_TRY(planning.plan, given_plan(arguments.plan, loaded));
-  }
-  planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
-  return planning;
+// The given plan, or one for the nodes that the job gets.
+Result<run::Plan> plan_of(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
+                          const submit::LoginNode& seen) {
+  if (!arguments.plan.empty()) return given_plan(arguments.plan, loaded);
+  PTRAIN_TRY(plan::Planning planning, plan_job(loaded, seen));
+  for (const auto& note : planning.notes) say("note: " + note);
+  return std::move(planning.plan);
 }
 
-// The run directory with everything that the job needs, or nothing.
-Result<submit::JobFile> hand_over(const submit::Job& job, const std::string& recipe) {
-  PTRAIN_CHECK(publish_file(job.directory.script(), submit::script_of(job)));
-  PTRAIN_TRY(submit::JobFile file, submit::describe(job.directory, recipe));
-  PTRAIN_CHECK(submit::write_job(job.directory, file));
-  PTRAIN_TRY(file.job,
-             submit::submit({submit::arguments_of(job), job.directory.script(), job.cluster.env}));
-  PTRAIN_CHECK(submit::write_job(job.directory, file));
-  return file;
+std::string ways_back(const run::Directory& directory) {
+  return fmt::format(
+      "  ptrain status {0}           how it stands\n"
+      "  ptrain logs --follow {0}    what it does\n"
+      "  ptrain stop {0}             ends it, with a checkpoint",
+      base::to_text({{directory.root}, {}}));
+}
+
+Result<ExitCode> follow_job(const submit::JobFile& file, const HandOver& what,
+                            supervise::StopSignals& signals) {
+  const run::Directory& directory = what.job.directory;
+  say(fmt::format("ptrain: job {} is submitted; its run directory is {}", file.job,
+                  directory.root));
+  if (what.detach) {
+    say(ways_back(directory));
+    return ExitCode::kDone;
+  }
+  say("  Ctrl-C ends this view only, not the job");
+  PTRAIN_TRY(const auto code, submit::follow(directory, signals));
+  if (code) return *code;
+  say(fmt::format("ptrain: job {} goes on", file.job));
+  say(ways_back(directory));
+  return ExitCode::kDone;
 }
 
 }  // namespace
@@ -77,56 +81,77 @@ std::string why_not_submitted() {
   return submit::has_slurm() ? "no job is asked for (--nodes)" : "sbatch is not in PATH";
 }
 
-Result<ExitCode> follow_job(const run::Directory& directory, bool detach,
-                            supervise::StopSignals& signals) {
-  PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
-  const std::string run = base::to_text({{directory.root}, {}});
-  say(fmt::format("ptrain: job {} is submitted; its run directory is {}", file.job,
-                  directory.root));
-  const std::string ways = fmt::format(
-      "  ptrain status {0}           how it stands\n  ptrain logs --follow {0}    what it does\n  "
-      "ptrain stop {0}             ends it with a checkpoint",
-      run);
-  if (detach) {
-    say(ways);
-    return ExitCode::kDone;
-  }
-  say("  Ctrl-C leaves it alone and ends this view only");
-  PTRAIN_TRY(const auto code, submit::follow(directory, signals));
-  if (code) return *code;
-  say(fmt::format("ptrain: job {} goes on\n{}", file.job, ways));
-  return ExitCode::kDone;
+Status check_slurm_options(const std::vector<std::string>& options, bool detach) {
+  if (options.empty() && !detach) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("options of Slurm (--nodes, --partition, --detach, ...) have no effect "
+                          "here: {}",
+                          why_not_submitted()),
+              "leave them out to train here");
 }
 
-Result<ExitCode> submit_run(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  const recipe::Slurm& slurm = loaded.recipe.cluster.slurm;
-  submit::Job job{{new_run_path(arguments.directory, loaded.recipe.name)},
-                  loaded.recipe.name,
-                  "",
-                  loaded.recipe.cluster};
+Result<submit::Job> job_for(const std::string& directory, const recipe::Recipe& recipe) {
+  submit::Job job{{directory}, recipe.name, "", recipe.cluster};
   PTRAIN_TRY(job.program, own_path());
   PTRAIN_CHECK(submit::check_requests(job));
-  PTRAIN_TRY(const submit::LoginNode seen, submit::probe(slurm));
+  return job;
+}
+
+Result<submit::LoginNode> look_around(const submit::Job& job) {
+  PTRAIN_TRY(submit::LoginNode seen, submit::probe(job.cluster.slurm));
   PTRAIN_CHECK(test(job, seen));
-  PTRAIN_CHECK(submit::check(seen, slurm));
-  PTRAIN_TRY(const plan::Planning planning, plan_job(arguments, loaded, seen));
-  PTRAIN_CHECK(find_engine(engine_of(planning.plan)));
-  for (const auto& note : planning.notes) say("note: " + note);
-  job.ranks_per_node = submit::ranks_per_node(planning.plan);
+  PTRAIN_CHECK(submit::check(seen, job.cluster.slurm));
+  return seen;
+}
+
+Result<plan::Planning> plan_job(const recipe::LoadedRecipe& loaded, const submit::LoginNode& seen) {
+  std::vector<std::string> notes;
+  PTRAIN_TRY(const cluster::Cluster host, cluster::this_host());
+  const auto nodes = submit::planned_nodes(seen, loaded.recipe.cluster.slurm,
+                                           host.nodes.front().memory_bytes, notes);
+  PTRAIN_TRY(plan::Planning planning, plan_for_nodes(loaded, nodes));
+  planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
+  return planning;
+}
+
+Result<ExitCode> hand_over(const HandOver& what, const submit::LoginNode& seen,
+                           supervise::StopSignals& signals) {
+  const submit::Job& job = what.job;
+  const auto earlier = submit::read_job(job.directory);
+  PTRAIN_CHECK(publish_file(job.directory.script(), submit::script_of(job)));
+  PTRAIN_TRY(submit::JobFile file, submit::describe(job.directory, what.recipe));
+  PTRAIN_CHECK(submit::write_job(job.directory, file));
+  auto number =
+      submit::submit({submit::arguments_of(job), job.directory.script(), job.cluster.env});
+  if (!number) {
+    if (earlier) PTRAIN_CHECK(submit::write_job(job.directory, *earlier));
+    return refused(number.error(), seen, job.cluster.slurm);
+  }
+  PTRAIN_CHECK(submit::set_number(job.directory, *number));
+  file.job = *number;
+  return follow_job(file, what, signals);
+}
+
+Result<ExitCode> submit_run(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
+                            const run::Origin& origin) {
+  PTRAIN_TRY(submit::Job job,
+             job_for(new_run_path(arguments.directory, loaded.recipe.name), loaded.recipe));
+  PTRAIN_TRY(const submit::LoginNode seen, look_around(job));
+  PTRAIN_TRY(run::Plan plan, plan_of(arguments, loaded, seen));
+  plan.origin = origin;
+  PTRAIN_CHECK(find_engine(engine_of(plan)));
+  job.ranks_per_node = submit::ranks_per_node(plan);
   PTRAIN_TRY(const std::string estimate, test(job, seen));
   if (arguments.dry_run) {
-    print(escaped(submit::script_of(job) + "\n" + submit::rank_map(planning.plan)));
+    print(escaped(submit::script_of(job) + "\n" + submit::rank_map(plan)));
     print_line(estimate);
     return ExitCode::kDone;
   }
   supervise::StopSignals signals;
-  PTRAIN_TRY(job.directory, write_run(arguments.directory, loaded, planning.plan));
-  const auto file = hand_over(job, absolute_path(arguments.recipe));
-  if (!file) {
-    std::filesystem::remove_all(job.directory.root);
-    return refused(file.error(), seen, slurm);
-  }
-  return follow_job(job.directory, arguments.detach, signals);
+  PTRAIN_TRY(job.directory, write_run(arguments.directory, loaded, plan));
+  auto code = hand_over({job, absolute_path(arguments.recipe), arguments.detach}, seen, signals);
+  if (!code && !submit::has_job(job.directory)) std::filesystem::remove_all(job.directory.root);
+  return code;
 }
 
 }  // namespace ptrain::cli

@@ -40,9 +40,6 @@ class Follower {
   void copy_output();
   void ask_slurm();
   std::optional<ExitCode> verdict() const;
-  bool is_over() const {
-    return state_.phase == JobPhase::kEnded || state_.phase == JobPhase::kForgotten;
-  }
   Result<std::optional<ExitCode>> finish();
 
   run::Directory directory_;
@@ -68,11 +65,11 @@ void Follower::ask_slurm() {
       std::clamp(duration<double>(now - start_).count() / 20, 0.5, kMostPause));
   if (now - asked_ < pause) return;
   asked_ = now;
-  const bool was_over = is_over();
+  const bool was_over = is_over(state_);
   state_ = look_up(job_.job);
-  if (is_over() && !was_over) over_ = now;
+  if (is_over(state_) && !was_over) over_ = now;
   const std::string words = in_words(state_);
-  if (words == told_ || is_over()) return;
+  if (words == told_ || is_over(state_)) return;
   told_ = words;
   show(fmt::format("ptrain: job {} {}\n", job_.job, words));
 }
@@ -95,7 +92,7 @@ Result<std::optional<ExitCode>> Follower::run(supervise::StopSignals& signals) {
   for (;;) {
     copy_output();
     ask_slurm();
-    if (is_over() && (verdict() || Clock::now() - over_ > kGrace)) return finish();
+    if (is_over(state_) && (verdict() || Clock::now() - over_ > kGrace)) return finish();
     pollfd wake{signals.file(), POLLIN, 0};
     ::poll(&wake, 1, kLookMs);
     if (signals.next()) return std::optional<ExitCode>();

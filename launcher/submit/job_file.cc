@@ -73,7 +73,16 @@ Status write_job(const run::Directory& directory, const JobFile& file) {
   return publish_file(directory.job(), to_text(file));
 }
 
-bool has_job(const run::Directory& directory) { return is_regular_file(directory.job()); }
+Status set_number(const run::Directory& directory, const std::string& job) {
+  PTRAIN_TRY(JobFile file, read_job(directory));
+  file.job = job;
+  return write_job(directory, file);
+}
+
+bool has_job(const run::Directory& directory) {
+  const auto file = read_job(directory);
+  return file && !file->job.empty();
+}
 
 Status check_unchanged(const run::Directory& directory, const JobFile& submitted) {
   PTRAIN_TRY(const JobFile now, describe(directory, submitted.recipe));

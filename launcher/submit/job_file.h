@@ -26,6 +26,9 @@ Result<JobFile> describe(const run::Directory& directory, const std::string& rec
 
 Result<JobFile> read_job(const run::Directory& directory);  // an error where none was submitted
 Status write_job(const run::Directory& directory, const JobFile& file);
+// The number that sbatch gave, while the job may already have begun to change the file.
+Status set_number(const run::Directory& directory, const std::string& job);
+// Whether a job was submitted for the run, at any time.
 bool has_job(const run::Directory& directory);
 
 // Error: what is to be trained is no longer what was submitted, or this is another ptrain.

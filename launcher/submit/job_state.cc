@@ -46,6 +46,10 @@ tl::unexpected<Error> nothing_in(std::string_view text) {
 
 }  // namespace
 
+bool is_over(const JobState& state) {
+  return state.phase == JobPhase::kEnded || state.phase == JobPhase::kForgotten;
+}
+
 Result<JobState> state_in_scontrol(std::string_view text) {
   JobState state;
   state.word = value_of(text, "JobState");
@@ -96,7 +100,9 @@ std::string in_words(const JobState& state) {
     case JobPhase::kRunning:
       return state.nodes.empty() ? "runs" : "runs on " + state.nodes;
     case JobPhase::kEnded:
-      return fmt::format("has ended: {}{}", state.word, reason);
+      return fmt::format("has ended: {}{}{}", state.word,
+                         state.code != 0 ? fmt::format(", exit code {}", state.code) : "",
+                         state.signal != 0 ? fmt::format(", signal {}", state.signal) : "");
     case JobPhase::kForgotten:
       return "has ended, and Slurm has forgotten it";
     case JobPhase::kUnknown:

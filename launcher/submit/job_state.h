@@ -26,6 +26,8 @@ struct JobState {
   bool operator==(const JobState&) const = default;
 };
 
+bool is_over(const JobState& state);  // ended or forgotten
+
 // From `scontrol -o show job`, or from `sacct -nXP -o State,ExitCode,NodeList`. Errors: it says
 // nothing of a job.
 Result<JobState> state_in_scontrol(std::string_view text);

@@ -96,6 +96,50 @@ class SubmitTest(unittest.TestCase):
         before = self.num_steps("left")
         self.wait_for_step("left", before + 20)
 
+    def state(self, name):
+        return json.loads(self.ptrain("status", "--json", name))
+
+    def submitted(self, name, *options, recipe="long.yaml"):
+        self.ptrain("run", recipe, "-N2", "--detach", "--directory", name, *options)
+
+    def test_status_list_and_stop_at_every_stage(self):
+        hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
+        self.cluster.wait(hold, "RUNNING")
+        self.submitted("stages")
+        self.assertEqual(self.state("stages")["state"], "queued")
+        self.assertIn("waits in the queue (Resources)", self.ptrain("status", "stages"))
+        self.assertRegex(self.ptrain("list", "."), rf"stages  queued  step 0/4000  job {self.job_of('stages')}")
+        self.assertIn("job", self.ptrain("resume", "stages", code=2))
+        self.cluster.run("scancel", hold)
+        self.wait_for_step("stages", 20)
+        self.assertEqual(self.state("stages")["state"], "running")
+        self.assertIn("a checkpoint", self.ptrain("stop", "stages"))
+        self.assertEqual(self.cluster.wait(self.job_of("stages"))["ExitCode"], "20:0")
+        stopped = self.state("stages")
+        self.assertEqual((stopped["state"], stopped["code"]), ("stopped", 20))
+        self.assertEqual(stopped["checkpoint"], stopped["step"])
+        done = self.num_steps("stages")
+
+        said = self.ptrain("resume", "stages", "--detach", "--time=5")
+        self.assertIn("cluster.slurm.time", said)
+        self.wait_for_step("stages", done + 20)
+        logs = self.cluster.popen(PTRAIN, "logs", "--follow", "stages", cwd=self.work,
+                                  environment=self.environment, stdout=open(self.work / "logs.out", "wb"))
+        self.ptrain("stop", "--now", "stages")
+        self.assertEqual(logs.wait(20), 0)
+        self.assertIn("==> ", (self.work / "logs.out").read_text())
+        self.assertIn("stopped at once", self.state("stages")["reason"])
+        self.assertEqual(self.job_of("stages"), self.state("stages")["job"])
+
+    def test_taken_out_of_the_queue(self):
+        hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
+        self.cluster.wait(hold, "RUNNING")
+        self.submitted("never")
+        self.assertIn("out of the queue", self.ptrain("stop", "never"))
+        ended = self.state("never")
+        self.assertEqual((ended["state"], ended["attempt"]), ("stopped", 0))
+        self.assertIn("CANCELLED before it began", ended["reason"])
+
     def test_detached_and_by_hand(self):
         said = self.ptrain("run", "recipe.yaml", "-N2", "--detach", "--directory", "by hand")
         self.assertIn("ptrain logs --follow", said)
