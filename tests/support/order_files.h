@@ -42,7 +42,8 @@ inline std::vector<std::map<std::string, std::string>> read_table(const std::str
 }
 
 // A file's order. A stage that lies on two ranks has two copies of the weights: copy 1 is that of
-// the rank further down at stage 0.
+// the rank further down at stage 0. A task of roundpipe_* is the F of a stage; S, a vocabulary
+// pass, is left out.
 inline schedule::Schedule read_order(const std::string& file) {
   schedule::Schedule order;
   std::map<std::pair<int, std::string>, int> pairs;
@@ -50,8 +51,11 @@ inline schedule::Schedule read_order(const std::string& file) {
   for (const auto& row : read_table(file)) {
     const int rank = std::stoi(row.at("rank"));
     schedule::Cell cell;
-    cell.work = static_cast<schedule::Work>(std::string("FBIW").find(row.at("action")));
-    cell.stage = std::stoi(row.at("stage"));
+    const bool task = row.contains("task");
+    const auto work = std::string("FBIW").find(task ? "F" : row.at("action"));
+    if (work == std::string::npos) continue;
+    cell.work = static_cast<schedule::Work>(work);
+    cell.stage = std::stoi(row.at(task ? "task" : "stage"));
     cell.micro_batch = std::stoi(row.at("microbatch"));
     if (row.contains("slice")) cell.slice = std::stoi(row.at("slice"));
     if (row.contains("overlap_group") && !row.at("overlap_group").empty())
