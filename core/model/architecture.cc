@@ -46,16 +46,22 @@ std::int64_t Architecture::num_parameters() const {
 }
 
 std::int64_t Architecture::num_matmul_parameters() const {
-  std::int64_t sum = 0;
+  std::int64_t sum = 0, experts = 0;
   for (const ParameterSpec& parameter : parameters) {
-    if (is_matrix(parameter) && !only_looked_up(*this, parameter)) sum += parameter.num_elements();
+    if (!is_matrix(parameter) || only_looked_up(*this, parameter)) continue;
+    const bool of_expert = groups[static_cast<std::size_t>(parameter.group)].experts;
+    (of_expert ? experts : sum) += parameter.num_elements();
   }
-  return sum;
+  return experts == 0 ? sum : sum + experts / decoder.moe.num_experts * decoder.moe.top_k;
 }
 
 double train_flops_per_token(const Architecture& architecture, std::int64_t sequence) {
   const recipe::Model& config = architecture.config;
-  const auto width = static_cast<double>(config.num_attention_heads * config.head_dim);
+  const LatentSpec& latent = architecture.decoder.latent;
+  // Scores are as wide as keys, what they weigh is as wide as values.
+  const std::int64_t value = latent.key_value_rank > 0 ? latent.value_dim : config.head_dim;
+  const double width =
+      static_cast<double>(config.num_attention_heads * (config.head_dim + value)) / 2;
   return 6.0 * static_cast<double>(architecture.num_matmul_parameters()) +
          6.0 * static_cast<double>(config.num_hidden_layers) * width *
              static_cast<double>(sequence);

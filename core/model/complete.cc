@@ -64,7 +64,10 @@ Status fill_head_dim(recipe::Model& model) {
 // Sizes that follow from others are no choice of the family: a complete model stays complete.
 bool follows_from_others(const recipe::Model& model, std::string_view field) {
   if (field == "num_key_value_heads") return model.num_key_value_heads == model.num_attention_heads;
-  return field == "head_dim" && model.head_dim * model.num_attention_heads == model.hidden_size;
+  if (field != "head_dim") return false;
+  return model.head_dim * model.num_attention_heads == model.hidden_size ||
+         (model.kv_lora_rank > 0 &&
+          model.head_dim == model.qk_nope_head_dim + model.qk_rope_head_dim);
 }
 
 Status check_fields(const recipe::Model& model) {

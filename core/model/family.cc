@@ -22,8 +22,9 @@ bool Family::uses(std::string_view field) const {
 
 std::span<const Family> all_families() {
   static const std::vector<Family> all = {
-      families::llama(), families::mistral(), families::qwen2(), families::qwen3(),
-      families::gpt2(),  families::gemma2(),  families::gemma3()};
+      families::llama(),     families::mistral(),     families::qwen2(),      families::qwen3(),
+      families::gpt2(),      families::gemma2(),      families::gemma3(),     families::mixtral(),
+      families::qwen3_moe(), families::deepseek_v2(), families::deepseek_v3()};
   return all;
 }
 
@@ -61,7 +62,27 @@ const std::array kOptional = {OptionalField PTRAIN_OPTIONAL(head_dim),
                               OptionalField PTRAIN_OPTIONAL(layer_types),
                               OptionalField PTRAIN_OPTIONAL(query_pre_attn_scalar),
                               OptionalField PTRAIN_OPTIONAL(attn_logit_softcapping),
-                              OptionalField PTRAIN_OPTIONAL(final_logit_softcapping)};
+                              OptionalField PTRAIN_OPTIONAL(final_logit_softcapping),
+                              OptionalField PTRAIN_OPTIONAL(num_experts),
+                              OptionalField PTRAIN_OPTIONAL(num_experts_per_tok),
+                              OptionalField PTRAIN_OPTIONAL(moe_intermediate_size),
+                              OptionalField PTRAIN_OPTIONAL(n_shared_experts),
+                              OptionalField PTRAIN_OPTIONAL(first_k_dense_replace),
+                              OptionalField PTRAIN_OPTIONAL(decoder_sparse_step),
+                              OptionalField PTRAIN_OPTIONAL(mlp_only_layers),
+                              OptionalField PTRAIN_OPTIONAL(norm_topk_prob),
+                              OptionalField PTRAIN_OPTIONAL(routed_scaling_factor),
+                              OptionalField PTRAIN_OPTIONAL(n_group),
+                              OptionalField PTRAIN_OPTIONAL(topk_group),
+                              OptionalField PTRAIN_OPTIONAL(router_aux_loss_coef),
+                              OptionalField PTRAIN_OPTIONAL(router_z_loss_coef),
+                              OptionalField PTRAIN_OPTIONAL(router_bias_update_rate),
+                              OptionalField PTRAIN_OPTIONAL(expert_capacity_factor),
+                              OptionalField PTRAIN_OPTIONAL(q_lora_rank),
+                              OptionalField PTRAIN_OPTIONAL(kv_lora_rank),
+                              OptionalField PTRAIN_OPTIONAL(qk_nope_head_dim),
+                              OptionalField PTRAIN_OPTIONAL(qk_rope_head_dim),
+                              OptionalField PTRAIN_OPTIONAL(v_head_dim)};
 
 #undef PTRAIN_OPTIONAL
 

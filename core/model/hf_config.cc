@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/family.h"
+#include "core/model/hf_experts.h"
 #include "core/model/hf_reader.h"
 #include "core/model/hf_rope.h"
 #include "core/model/hf_words.h"
@@ -71,6 +72,7 @@ class Importer {
     if (uses("rope_theta"))
       read_rope(reader_, uses("rope_local_base_freq"), model(), reasons_, result_.warnings);
     if (uses("sliding_window")) windows();
+    read_experts(reader_, family_, model(), result_.warnings);
     for (const auto& [name, wanted] : family_.hf.fixed) fixed(name, wanted);
     foreign();
     if (!reasons_.empty())

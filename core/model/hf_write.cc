@@ -68,6 +68,41 @@ class Exporter {
     if (field == "rope_scaling") scaling();
     if (field == "sliding_window") windows();
     if (field == "layer_types") layer_types();
+    experts(field);
+    latent(field);
+  }
+
+  void experts(std::string_view field) {
+    if (field == "num_experts") set(field, model_.num_experts);
+    if (field == "num_experts_per_tok") set(field, model_.num_experts_per_tok);
+    if (field == "moe_intermediate_size") set(field, model_.moe_intermediate_size);
+    if (field == "n_shared_experts") set(field, model_.n_shared_experts);
+    if (field == "first_k_dense_replace") set(field, model_.first_k_dense_replace);
+    if (field == "decoder_sparse_step") set(field, model_.decoder_sparse_step);
+    if (field == "mlp_only_layers") dense_layers();
+    if (field == "norm_topk_prob") set(field, model_.norm_topk_prob);
+    if (field == "routed_scaling_factor") set(field, model_.routed_scaling_factor);
+    if (field == "n_group") set(field, model_.n_group);
+    if (field == "topk_group") set(field, model_.topk_group);
+    if (field == "router_aux_loss_coef") set(field, model_.router_aux_loss_coef);
+    if (family_.name == "deepseek_v2" && field == "topk_group")
+      out_["topk_method"] = model_.n_group > 1 ? "group_limited_greedy" : "greedy";
+  }
+
+  void latent(std::string_view field) {
+    if (field == "q_lora_rank") set_or_null(field, model_.q_lora_rank);
+    if (field == "kv_lora_rank") set(field, model_.kv_lora_rank);
+    if (field == "qk_nope_head_dim") set(field, model_.qk_nope_head_dim);
+    if (field == "qk_rope_head_dim") set(field, model_.qk_rope_head_dim);
+    if (field == "v_head_dim") set(field, model_.v_head_dim);
+    if (field == "kv_lora_rank") out_["num_nextn_predict_layers"] = 0;
+  }
+
+  void dense_layers() {
+    std::vector<std::int64_t> layers;
+    for (const std::string& word : words_of(model_.mlp_only_layers))
+      layers.push_back(std::stoll(word));
+    set("mlp_only_layers", layers);
   }
 
   std::string_view activation() const {

@@ -13,12 +13,14 @@ constexpr std::int64_t kLeast8bitElements = 4096;
 
 // Muon is for maps from one hidden state to another, not for tables of tokens.
 bool is_hidden_matrix(const Architecture& architecture, const ParameterSpec& parameter) {
-  const auto& layer = architecture.layers[static_cast<std::size_t>(parameter.group)];
+  const GroupSpec& group = architecture.groups[static_cast<std::size_t>(parameter.group)];
+  const auto& layer = architecture.layers[static_cast<std::size_t>(group.layer)];
   return parameter.shape.size() == 2 && layer.kind == LayerKind::kBlock;
 }
 
 UpdateRule rule_of(const Architecture& architecture, const ParameterSpec& parameter,
                    const recipe::Optimizer& optimizer) {
+  if (parameter.role == Role::kRouterBias) return UpdateRule::kBalance;
   switch (optimizer.kind) {
     case OptimizerKind::kAdamW:
       break;

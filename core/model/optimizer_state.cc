@@ -22,6 +22,7 @@ std::vector<StateTensor> state_of(const ParameterSpec& parameter, DType dtype) {
     case UpdateRule::kLion:
       return {{"exp_avg", dtype}};
     case UpdateRule::kSgd:
+    case UpdateRule::kBalance:
       break;
   }
   return {};

@@ -110,6 +110,13 @@ double rotary_factor(const RotarySpec& rotary) {
          yarn_scale(scaling.factor, scaling.mscale_all_dim);
 }
 
+double rotary_score_factor(const RotarySpec& rotary) {
+  const RopeScaling& scaling = rotary.scaling;
+  if (scaling.rope_type != RopeType::kYarn || scaling.mscale_all_dim == 0) return 1;
+  const double scale = yarn_scale(scaling.factor, scaling.mscale_all_dim);
+  return scale * scale;
+}
+
 std::vector<recipe::Breach> rope_breaches(const RopeScaling& scaling, double theta) {
   std::vector<recipe::Breach> out;
   const auto of = [](std::string_view field) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -88,8 +90,9 @@ Breaches breaches_of(const recipe::Model& model) {
   check_eps("model.rms_norm_eps", model.rms_norm_eps, out);
   check_eps("model.layer_norm_eps", model.layer_norm_eps, out);
   check_scores(model, out);
-  for (Breach& breach : rope_breaches(model.rope_scaling, model.rope_theta))
-    out.push_back(std::move(breach));
+  for (Breaches more : {rope_breaches(model.rope_scaling, model.rope_theta), expert_breaches(model),
+                        latent_breaches(model)})
+    std::ranges::move(more, std::back_inserter(out));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/optim/adam8bit.h"
+#include "engine/optim/balance.h"
 
 namespace ptrain::optim {
 namespace {
@@ -21,7 +22,7 @@ void update_matrix(const MuonOptions& options, const Step& step, const Piece& pi
 
 }  // namespace
 
-Options options_of(const recipe::Optimizer& optimizer) {
+Options options_of(const recipe::Optimizer& optimizer, const recipe::Model& model) {
   const double beta1 = optimizer.beta1, beta2 = optimizer.beta2;
   const double decay = optimizer.weight_decay;
   return {.adamw = {beta1, beta2, optimizer.eps, decay},
@@ -29,7 +30,8 @@ Options options_of(const recipe::Optimizer& optimizer) {
           .sgd = {optimizer.momentum, optimizer.nesterov, decay},
           .muon = {optimizer.momentum, optimizer.nesterov, decay,
                    optimizer.muon_scale == recipe::MuonScale::kMatchRmsAdamW},
-          .adamw_ratio = optimizer.adamw_ratio};
+          .adamw_ratio = optimizer.adamw_ratio,
+          .balance_rate = model.router_bias_update_rate};
 }
 
 void update(const Options& options, const Step& step, const Piece& piece, Arena& arena) {
@@ -52,6 +54,8 @@ void update(const Options& options, const Step& step, const Piece& piece, Arena&
       return sgd(options.sgd, step, master, gradient, Tensor{});
     case model::UpdateRule::kSgdMomentum:
       return sgd(options.sgd, step, master, gradient, state[0]);
+    case model::UpdateRule::kBalance:
+      return balance(options.balance_rate, master, gradient);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/model/architecture.h"
+#include "core/recipe/model.h"
 #include "core/recipe/optimizer.h"
 #include "engine/base/arena.h"
 #include "engine/optim/adamw.h"
@@ -19,9 +20,10 @@ struct Options {
   SgdOptions sgd;
   MuonOptions muon;
   double adamw_ratio = 1;  // of AdamW's learning rate to the step's, where it stands beside Muon
+  double balance_rate = 0;  // of biases of routers
 };
 
-Options options_of(const recipe::Optimizer& optimizer);
+Options options_of(const recipe::Optimizer& optimizer, const recipe::Model& model);
 
 // What an update reads and writes: whole blocks of one parameter, [1, n], and the tensors of its
 // state in the order of model::state_of.

@@ -62,6 +62,8 @@ Settings optimizer_settings(const model::ParameterSpec& parameter,
       return {{"lr", learning_rate},
               {"betas", {optimizer.beta1, optimizer.beta2}},
               {"weight_decay", decay}};
+    case UpdateRule::kBalance:
+      return {{"lr", 0.0}, {"weight_decay", 0.0}};
     case UpdateRule::kSgd:
     case UpdateRule::kSgdMomentum:
       break;

@@ -151,7 +151,7 @@ TEST(HfConfig, WhatCannotBeTrainedIsNamedAllAtOnce) {
             "silu, gelu, gelu_new, gelu_pytorch_tanh; rope_scaling.rope_type: 'dynamic' is not "
             "known; allowed: default, linear, llama3, yarn; quantization_config: quantised weights "
             "cannot be trained here");
-  EXPECT_EQ(error_of(kLlama31, {{"model_type", "mixtral"}}), "model_type 'mixtral' is not known");
+  EXPECT_EQ(error_of(kLlama31, {{"model_type", "gpt_oss"}}), "model_type 'gpt_oss' is not known");
   EXPECT_EQ(error_of(kGpt2, {{"scale_attn_by_inverse_layer_idx", true}}),
             "a model that cannot be trained here: scale_attn_by_inverse_layer_idx: only false is "
             "available");

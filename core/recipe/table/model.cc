@@ -190,8 +190,9 @@ void add_model(std::vector<Field>& all) {
                              "safetensors the weights that the run begins with."},
              in_model, &Model::hf),
          row({.path = "model.family",
-              .choices = {"llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3"},
-              .unavailable = {"mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3", "gpt_oss"},
+              .choices = {"llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3",
+                          "mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"},
+              .unavailable = {"qwen2_moe", "gpt_oss"},
               .description = "Architecture; qwen2 is Qwen 2.5 as well. A field that a family has "
                              "no use for is refused."},
              in_model, &Model::family));
@@ -199,6 +200,7 @@ void add_model(std::vector<Field>& all) {
   add_maths(all);
   add_positions(all);
   add_rope_scaling(all);
+  add_experts(all);
   append(
       all,
       row({.path = "model.initializer_range",

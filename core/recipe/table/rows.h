@@ -101,6 +101,7 @@ void append(std::vector<Field>& all, Parts... rows) {
 // The rows of each section, in the order of docs/recipe.md.
 void add_top(std::vector<Field>& all);
 void add_model(std::vector<Field>& all);
+void add_experts(std::vector<Field>& all);  // among those of the model
 void add_data(std::vector<Field>& all);
 void add_shapes(std::vector<Field>& all);
 void add_shape_parallel(std::vector<Field>& all);
