@@ -96,7 +96,7 @@ execute::StepSettings Attempt::settings_of(std::int64_t step) const {
   settings.step = planted(Bug::kAdamStepRestarts) ? step - first_step : step;
   settings.learning_rate = learning_rate_of(step);
   settings.clip_norm = recipe.optimizer.clip_norm;
-  settings.optimizer = optim::options_of(recipe.optimizer);
+  settings.optimizer = optim::options_of(recipe.optimizer, recipe.model);
   return settings;
 }
 

@@ -78,7 +78,7 @@ class RankRun {
     settings.learning_rate = experiment_.learning_rate;
     settings.step = index + 1;
     settings.clip_norm = experiment_.clip_norm;
-    settings.optimizer = optim::options_of(experiment_.optimizer);
+    settings.optimizer = optim::options_of(experiment_.optimizer, experiment_.model);
     return executor_->train(program_, batches, settings);
   }
 
