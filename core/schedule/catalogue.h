@@ -26,12 +26,16 @@ struct Entry {
   Placement placement = Placement::kLoop;
   std::string_view reference;
   Result<Schedule> (*generate)(const Problem&) = nullptr;
+  bool has_groups = false;  // Problem::group may be given
 };
 
 std::span<const Entry> catalogue();
 
+// The entry of NAME or NAME_2bp; null: there is none.
+const Entry* find(std::string_view name);
+
 // NAME, or NAME_2bp: every weight gradient of it after all the rest. Refuses, with the nearest that
-// works, what the schedule cannot do.
+// works, what the schedule cannot do, and one that holds more stashes than the problem's cap.
 Result<Schedule> make(std::string_view name, const Problem& problem);
 
 }  // namespace ptrain::schedule

@@ -11,8 +11,6 @@
 namespace ptrain::schedule {
 namespace {
 
-constexpr std::int64_t kMostPlaces = 10'000'000;  // stages x micro-batches x slices
-
 using Check = Status (*)(const Schedule&, const Positions&, const Position&, const Cell&);
 
 tl::unexpected<Error> bad(const Position& at, const Cell& cell, std::string_view reason) {

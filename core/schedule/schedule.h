@@ -48,6 +48,10 @@ struct Problem {
   double memory_cap = 0;  // stashes a rank may hold, in micro-batches of one virtual stage; 0: any
 };
 
+// Stages x micro-batches x slices that are worked on: larger ones are refused, for their tables
+// would fill the memory.
+inline constexpr std::int64_t kMostPlaces = 10'000'000;
+
 char letter_of(Work work);
 
 // "2F7"; "2F7.1" in slice 1; "2F7*1" or "2F7.0*1" on the second copy of the weights.

@@ -37,22 +37,6 @@ void take_larger(PeakStashes& peak, const Held& held) {
   peak.half = std::max(peak.half, held.half);
 }
 
-// A rank's list tells its peak without times; of a pair, F has started when the other ends.
-PeakStashes peak_of(const std::vector<Cell>& cells) {
-  Held held;
-  PeakStashes peak;
-  for (std::size_t i = 0; i < cells.size();) {
-    const auto now = together(cells, i);
-    for (const Cell& cell : now)
-      if (cell.work == Work::kForward) held.apply(cell.work);
-    take_larger(peak, held);
-    for (const Cell& cell : now)
-      if (cell.work != Work::kForward) held.apply(cell.work);
-    i += now.size();
-  }
-  return peak;
-}
-
 bool sends(const Cell& cell, int rank, const Positions& positions) {
   if (cell.work == Work::kBackwardWeight) return false;
   Cell receiver = cell;
@@ -97,6 +81,21 @@ Simulation sum_up(std::vector<RankSimulation> ranks) {
 
 }  // namespace
 
+PeakStashes peak_stashes(const std::vector<Cell>& cells) {
+  Held held;
+  PeakStashes peak;
+  for (std::size_t i = 0; i < cells.size();) {
+    const auto now = together(cells, i);
+    for (const Cell& cell : now)
+      if (cell.work == Work::kForward) held.apply(cell.work);
+    take_larger(peak, held);
+    for (const Cell& cell : now)
+      if (cell.work != Work::kForward) held.apply(cell.work);
+    i += now.size();
+  }
+  return peak;
+}
+
 Result<Simulation> simulate(const Schedule& schedule, const Timing& timing) {
   const Positions positions(schedule);
   Execution execution = execute(schedule, positions, timing);
@@ -107,7 +106,7 @@ Result<Simulation> simulate(const Schedule& schedule, const Timing& timing) {
     RankSimulation& result = ranks[rank];
     result.spans = std::move(execution.spans[rank]);
     result.busy = busy_of(cells, result.spans);
-    result.peak = peak_of(cells);
+    result.peak = peak_stashes(cells);
     result.num_sends = static_cast<int>(std::ranges::count_if(
         cells, [&](const Cell& cell) { return sends(cell, static_cast<int>(rank), positions); }));
   }

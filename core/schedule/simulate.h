@@ -33,6 +33,9 @@ struct Simulation {
   bool operator==(const Simulation&) const = default;
 };
 
+// A rank's list tells its peak without times; of a pair, F has started when the other ends.
+PeakStashes peak_stashes(const std::vector<Cell>& cells);
+
 // The lists on a clock. The schedule must be in range (see check.h); one that hangs is refused.
 Result<Simulation> simulate(const Schedule& schedule, const Timing& timing);
 

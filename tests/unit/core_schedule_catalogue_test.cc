@@ -41,5 +41,55 @@ TEST(Catalogue, RefusesWithTheNearest) {
       make("gpipe", {.num_ranks = 2, .num_virtual = 1, .num_micro_batches = 0, .costs = {}}));
 }
 
+Problem sizes(int num_ranks, int num_virtual, int num_micro_batches) {
+  return {.num_ranks = num_ranks,
+          .num_virtual = num_virtual,
+          .num_micro_batches = num_micro_batches,
+          .costs = {}};
+}
+
+std::string why(std::string_view name, const Problem& problem) {
+  const auto schedule = make(name, problem);
+  return schedule ? "" : schedule.error().message + "; " + schedule.error().hint;
+}
+
+TEST(Catalogue, RefusesWhatASchedulesNumbersAreNot) {
+  EXPECT_EQ(
+      why("zb_v", sizes(4, 3, 8)),
+      "schedule zb_v does not run with 3 virtual stages a rank; nearest that works: 2 virtual "
+      "stages a rank");
+  EXPECT_EQ(why("dualpipe_v", sizes(4, 2, 7)),
+            "schedule dualpipe_v has 7 micro-batches, less than twice its 4 ranks; nearest that "
+            "works: 8 micro-batches");
+  EXPECT_EQ(why("interleaved_1f1b", sizes(4, 2, 10)), "");  // groups of 5
+  EXPECT_EQ(why("zb_v", sizes(4, 2, 3)), "");               // trimmed
+  EXPECT_EQ(
+      why("1f1b", sizes(100000, 1, 101)),
+      "schedule 1f1b has 100000 stages and 101 micro-batches, too large a table; nearest that "
+      "works: a product of 10000000");
+}
+
+TEST(Catalogue, RefusesGroupsThatWouldWait) {
+  Problem problem = sizes(4, 2, 10);
+  problem.group = 4;  // leaves 2, fewer than ranks
+  EXPECT_EQ(why("interleaved_1f1b", problem),
+            "schedule interleaved_1f1b has groups of 4 micro-batches, but 4 ranks and 10 "
+            "micro-batches; nearest that works: groups of 5");
+  problem.num_virtual = 1;
+  EXPECT_EQ(why("1f1b", problem),
+            "schedule 1f1b has no groups of micro-batches; nearest that works: none given");
+}
+
+TEST(Catalogue, KeepsTheCapOfStashes) {
+  Problem problem = sizes(4, 1, 8);
+  problem.memory_cap = 4;
+  EXPECT_EQ(why("1f1b", problem), "");
+  EXPECT_EQ(
+      why("gpipe", problem),
+      "schedule gpipe holds 8 stashes on a rank, more than the cap of 4; nearest that works: a "
+      "cap of 8, or zb_auto and v_auto, which search under a cap");
+  EXPECT_NE(why("1f1b_2bp", problem), "");
+}
+
 }  // namespace
 }  // namespace ptrain::schedule
