@@ -5,13 +5,12 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
+#include "engine/kernels/attention_scratch.h"
 #include "engine/kernels/attention_softmax.h"
 #include "engine/kernels/matmul.h"
 
 namespace ptrain::kernels {
 namespace {
-
-constexpr std::int64_t kBlockRows = 64;  // queries whose scores are held at a time
 
 // The columns of one head in the fused buffer.
 struct Heads {
@@ -20,21 +19,11 @@ struct Heads {
 
 Heads heads_of(const AttentionShape& shape, const Tensor& qkv, std::int64_t head) {
   const std::int64_t kv_head = head / (shape.num_heads / shape.num_kv_heads);
-  const std::int64_t keys = shape.query_cols(), values = keys + shape.num_kv_heads * shape.head_dim;
+  const std::int64_t values = shape.values_of_head();
   return {qkv.columns(head * shape.head_dim, shape.head_dim),
-          qkv.columns(keys + kv_head * shape.head_dim, shape.head_dim),
-          qkv.columns(values + kv_head * shape.head_dim, shape.head_dim)};
+          qkv.columns(shape.query_cols() + kv_head * shape.head_dim, shape.head_dim),
+          qkv.columns(shape.first_value() + kv_head * values, values)};
 }
-
-// Scratch [rows, cols], rows apart by a multiple of a cache line.
-struct Scratch {
-  Scratch(Arena& arena, DType dtype, std::int64_t rows, std::int64_t cols)
-      : buffer(arena, program::MemoryClass::kTemporary, rows * padded(cols) * size_of(dtype)),
-        tensor{buffer.data(), dtype, rows, cols, padded(cols)} {}
-  static std::int64_t padded(std::int64_t cols) { return (cols + 15) / 16 * 16; }
-  Buffer buffer;
-  Tensor tensor;
-};
 
 // Queries [first, first + rows) of a document and the keys they may see, [first_key, first + rows).
 struct QueryBlock {
@@ -59,9 +48,13 @@ template <class T>
 ScoreBlock<T> score_block(const AttentionShape& shape, const Tensor& scores,
                           const QueryBlock& block) {
   const T scale = T{1} / std::sqrt(static_cast<T>(shape.root_of()));
-  return {scores.as<T>(), scores.stride,
-          block.rows,     block.first - block.first_key,
-          scale,          static_cast<T>(shape.softcap),
+  return {scores.as<T>(),
+          scores.stride,
+          block.rows,
+          block.first - block.first_key,
+          block.keys(),
+          scale,
+          static_cast<T>(shape.softcap),
           shape.window};
 }
 
@@ -94,7 +87,7 @@ void forward_block(const AttentionShape& shape, const Heads& heads, const QueryB
 // What the blocks of all query heads of one key head work with.
 struct BackwardScratch {
   Tensor scores, dscores;  // [kBlockRows, n]
-  Tensor dkey, dvalue;     // [n, head_dim]
+  Tensor dkey, dvalue;     // [n, head_dim], [n, value_dim]
 };
 
 // One query head and what its backward reads and writes.
@@ -117,7 +110,7 @@ void backward_block(const AttentionShape& shape, const HeadGradient& head, const
   matmul(doutput, block.seen(head.heads.value), dscores, {.transpose_b = true});
   softmax_backward(SoftmaxBackward<T>{score_block<T>(shape, scores, block), dscores.as<T>(),
                                       lse.as<T>(), lse.stride, output.as<T>(), output.stride,
-                                      doutput.as<T>(), doutput.stride, query.cols});
+                                      doutput.as<T>(), doutput.stride, output.cols});
   const MatmulOptions summed{.transpose_a = true, .accumulate = accumulate};
   matmul(scores, doutput, block.seen(scratch.dvalue), summed);
   matmul(dscores, query, block.seen(scratch.dkey), summed);
@@ -146,12 +139,11 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
   const bool sums_begin = shape.window > 0;
   if (sums_begin) set_zero<T>(scratch.dkey), set_zero<T>(scratch.dvalue);
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    const std::int64_t begin = head * shape.head_dim;
+    const std::int64_t values = shape.values_of_head(), begin = head * values;
     const bool is_first = head == kv_head * group || planted(Bug::kHeadsNotSummed);
-    const HeadGradient of_head{
-        heads_of(shape, qkv, head),
-        {in.output.columns(begin, shape.head_dim), in.log_sum_exp.columns(head, 1),
-         in.doutput.columns(begin, shape.head_dim)}};
+    const HeadGradient of_head{heads_of(shape, qkv, head),
+                               {in.output.columns(begin, values), in.log_sum_exp.columns(head, 1),
+                                in.doutput.columns(begin, values)}};
     for (std::int64_t first = last; first >= 0; first -= kBlockRows)
       backward_block<T>(shape, of_head, block_at(shape, first, qkv.rows), scratch,
                         sums_begin || first != last || !is_first);
@@ -165,25 +157,26 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
 
 void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& output,
                const Tensor& log_sum_exp, Arena& arena) {
-  PT_CHECK(qkv.cols == shape.qkv_cols() && output.cols == shape.query_cols());
+  PT_CHECK(qkv.cols == shape.qkv_cols() && output.cols == shape.output_cols());
+  const std::int64_t values = shape.values_of_head();
   const Scratch scores(arena, qkv.dtype, std::min(kBlockRows, qkv.rows), qkv.rows);
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head)
       for (std::int64_t first = 0; first < qkv.rows; first += kBlockRows)
-        forward_block<T>(
-            shape, heads_of(shape, qkv, head), block_at(shape, first, qkv.rows), scores.tensor,
-            {output.columns(head * shape.head_dim, shape.head_dim), log_sum_exp.columns(head, 1)});
+        forward_block<T>(shape, heads_of(shape, qkv, head), block_at(shape, first, qkv.rows),
+                         scores.tensor,
+                         {output.columns(head * values, values), log_sum_exp.columns(head, 1)});
   });
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionGradient& in, const Tensor& qkv,
                         Arena& arena) {
-  PT_CHECK(qkv.cols == shape.qkv_cols() && in.output.cols == shape.query_cols());
+  PT_CHECK(qkv.cols == shape.qkv_cols() && in.output.cols == shape.output_cols());
   const std::int64_t block = std::min(kBlockRows, qkv.rows);
   const Scratch scores(arena, qkv.dtype, block, qkv.rows);
   const Scratch dscores(arena, qkv.dtype, block, qkv.rows);
   const Scratch dkey(arena, qkv.dtype, qkv.rows, shape.head_dim);
-  const Scratch dvalue(arena, qkv.dtype, qkv.rows, shape.head_dim);
+  const Scratch dvalue(arena, qkv.dtype, qkv.rows, shape.values_of_head());
   const BackwardScratch scratch{scores.tensor, dscores.tensor, dkey.tensor, dvalue.tensor};
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t kv_head = 0; kv_head < shape.num_kv_heads; ++kv_head)

@@ -1,6 +1,8 @@
 #include "engine/kernels/attention_softmax.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/kernels/fold.h"
 #include "engine/kernels/vector.h"
@@ -16,7 +18,8 @@ struct Seen {
 template <class T>
 PT_INLINE Seen seen_by(const ScoreBlock<T>& block, std::int64_t row) {
   const std::int64_t end = block.first_query + row + 1;
-  return {block.window > 0 && end > block.window ? end - block.window : 0, end};
+  const std::int64_t begin = block.window > 0 && end > block.window ? end - block.window : 0;
+  return {std::min(begin, block.keys), std::min(end, block.keys)};
 }
 
 template <class T>
@@ -27,6 +30,11 @@ PT_INLINE T capped(T score, const ScoreBlock<T>& block) {
 // Seen scores -> e^(scale * (score - largest)), the others of `keys` -> 0. Returns their sum.
 template <class T>
 PT_INLINE T softmax_row(T* scores, const Seen& seen, std::int64_t keys, T scale, T& log_sum_exp) {
+  if (seen.begin == seen.end) {
+    std::fill_n(scores, keys, T{0});
+    log_sum_exp = -std::numeric_limits<T>::infinity();
+    return T{1};
+  }
   const T largest = largest_of(scores + seen.begin, seen.end - seen.begin);
   T* first = scores + seen.begin;
   const T sum = sum_over<T>(seen.end - seen.begin, [&](std::int64_t i) {
@@ -41,7 +49,6 @@ PT_INLINE T softmax_row(T* scores, const Seen& seen, std::int64_t keys, T scale,
 template <class T>
 PT_INLINE void softmax_forward_body(const SoftmaxForward<T>& args) {
   const ScoreBlock<T>& block = args.block;
-  const std::int64_t keys = block.first_query + block.rows;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* scores = block.scores + r * block.stride;
     const Seen seen = seen_by(block, r);
@@ -52,7 +59,7 @@ PT_INLINE void softmax_forward_body(const SoftmaxForward<T>& args) {
       for (std::int64_t i = seen.begin; i < seen.end; ++i) scores[i] = capped(scores[i], block);
     }
     args.sums[r] =
-        softmax_row(scores, seen, keys, scale, args.log_sum_exp[r * args.log_sum_exp_stride]);
+        softmax_row(scores, seen, block.keys, scale, args.log_sum_exp[r * args.log_sum_exp_stride]);
   }
 }
 
@@ -62,7 +69,7 @@ PT_INLINE void normalise_body(const SoftmaxForward<T>& args) {
     T* row = args.output + r * args.output_stride;
     const T factor = T{1} / args.sums[r];
 #pragma omp simd
-    for (std::int64_t i = 0; i < args.head_dim; ++i) row[i] *= factor;
+    for (std::int64_t i = 0; i < args.value_dim; ++i) row[i] *= factor;
   }
 }
 
@@ -105,13 +112,12 @@ PT_INLINE void capped_backward_row(const ScoreBlock<T>& block, const BackwardRow
 template <class T>
 PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
   const ScoreBlock<T>& block = args.block;
-  const std::int64_t keys = block.first_query + block.rows;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* scores = block.scores + r * block.stride;
     T* dscores = args.dscores + r * block.stride;
     const T log_sum_exp = args.log_sum_exp[r * args.log_sum_exp_stride];
     const T mean = dot(args.output + r * args.output_stride, args.doutput + r * args.doutput_stride,
-                       args.head_dim);
+                       args.value_dim);
     const Seen seen = seen_by(block, r);
     if (block.softcap > 0) {
       capped_backward_row(block, {scores, dscores, seen, log_sum_exp, mean});
@@ -119,7 +125,7 @@ PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
       backward_row(block, {scores, dscores, seen, log_sum_exp, mean});
     }
     for (std::int64_t i = 0; i < seen.begin; ++i) scores[i] = dscores[i] = T{0};
-    for (std::int64_t i = seen.end; i < keys; ++i) scores[i] = dscores[i] = T{0};
+    for (std::int64_t i = seen.end; i < block.keys; ++i) scores[i] = dscores[i] = T{0};
   }
 }
 

@@ -45,4 +45,8 @@ enum class Turn { kForward, kBack };
 void rotate(const RotaryAngles& angles, std::span<const std::int32_t> positions, const Tensor& x,
             Turn turn);
 
+// The same of one head, x [T, head_dim], where neighbours make the pairs: (2 j, 2 j + 1).
+void rotate_neighbours(const RotaryAngles& angles, std::span<const std::int32_t> positions,
+                       const Tensor& x, Turn turn);
+
 }  // namespace ptrain::kernels

@@ -1,7 +1,9 @@
 #include "engine/base/planted.h"
 #include "engine/layers/attention_part.h"
+#include "engine/layers/feed_forward.h"
+#include "engine/layers/latent_part.h"
 #include "engine/layers/layers.h"
-#include "engine/layers/mlp_part.h"
+#include "engine/layers/moe_part.h"
 #include "engine/layers/residual_part.h"
 
 namespace ptrain::layers {
@@ -9,18 +11,10 @@ namespace {
 
 using model::Role;
 
-// What the block keeps.
-struct Activations {
-  Tensor x, norm1, norm1_scale;
-  AttentionPart::Kept attention;
-  ResidualPart::Kept output;
-  Tensor x2, norm2, norm2_scale;
-  MlpPart::Kept mlp;
-  ResidualPart::Kept down;
-};
-
-// x2 = x + output(attention(norm1(x))); y = x2 + down(mlp(norm2(x2))): core/model/decoder.h. The
-// exchanges are those of core/model/exchanges.cc, in its order.
+// x2 = x + output(attention(norm1(x))); y = feed_forward(x2, norm2(x2)): core/model/decoder.h. The
+// exchanges are those of core/model/exchanges.cc, in its order. Attention: AttentionPart or
+// LatentPart. Mlp: FeedForward or MoePart.
+template <class Attention, class Mlp>
 class DecoderBlock final : public Layer {
  public:
   DecoderBlock(const model::Architecture& architecture, const model::LayerSpec& spec,
@@ -32,17 +26,14 @@ class DecoderBlock final : public Layer {
     if (work.keeps(stash_.x)) copy_tensor(x, context.stash[stash_.x]);
     const Activations a = activations(work, x);
     co_await compute(context, a);
-    co_await down_.forward(context, a.x2, a.mlp.product, a.down, y);
+    co_await mlp_.forward(context, a.x2, a.norm2, a.mlp, y);
   }
 
   Task recompute(const Context& context) const override {
     Workspace work(context, dtype_, share_);
     const Activations a = activations(work, context.stash[stash_.x]);
     co_await compute(context, a);
-    if (down_.has_norm()) {
-      const Tensor y = work.stream_scratch(hidden_);
-      co_await down_.forward(context, a.x2, a.mlp.product, a.down, y);
-    }
+    co_await mlp_.recompute(context, a.x2, a.norm2, a.mlp);
     if (planted(Bug::kRecomputeWithoutTurn))
       attention_.turn(context, a.attention.qkv, kernels::Turn::kBack);
   }
@@ -55,7 +46,7 @@ class DecoderBlock final : public Layer {
     attention_.remake(context, a.attention);
     output_.remake(context, a.x, a.output, a.x2);
     norm2_.forward(context, a.x2, a.norm2, a.norm2_scale);
-    mlp_.remake(a.mlp);
+    mlp_.remake(context, a.mlp);
     co_return;
   }
 
@@ -64,37 +55,37 @@ class DecoderBlock final : public Layer {
                       LossSums&) const override {
     Workspace work(context, dtype_, share_);
     Activations a = activations(work, context.stash[stash_.x]);
-    const auto kept = [&](DType dtype, std::int64_t rows) {
-      return take_scratch(context.arena, dtype, rows, hidden_, scratch);
-    };
     // Queued products read what dy holds now, or what the norm makes of it.
     const std::int64_t tokens = context.batch.num_tokens();
-    const Tensor ddown = kept(compute_, tokens), dx2 = kept(dtype_, dy.rows);
-    down_.through_norm(context, gradients, a.down, dy, share_.own(ddown));
-    if (!share_.alone()) co_await exchange(share_.gather(ddown));
-    const Edge mlp_edge{dy, ddown};
-    co_await backward_mlp(context, a, gradients, mlp_edge, dx2);
-    const Tensor norm2 = share_.whole_with(a.norm2, context.arena, scratch);
-    if (!share_.alone()) co_await exchange(share_.gather(norm2));
+    const Tensor dx2 = take_scratch(context.arena, dtype_, dy.rows, hidden_, scratch);
+    co_await backward_mlp(context, a, gradients, dy, dx2, scratch);
+    co_await mlp_.queue(context, gradients, a.mlp, a.norm2, products, scratch);
 
     const bool has_room = output_.has_norm() || !share_.alone();
-    const Tensor doutput =
-        has_room ? kept(compute_, tokens) : itself_or_room(dx2, compute_, context.arena, scratch);
+    const Tensor doutput = has_room
+                               ? take_scratch(context.arena, compute_, tokens, hidden_, scratch)
+                               : itself_or_room(dx2, compute_, context.arena, scratch);
     output_.through_norm(context, gradients, a.output, dx2, share_.own(doutput));
     if (!share_.alone()) co_await exchange(share_.gather(doutput));
-    a.attention.dqkv = itself_or_room(a.attention.qkv, compute_, context.arena, scratch);
-    const Edge attention_edge{dx2, doutput};
-    co_await backward_attention(context, a, gradients, attention_edge, dy);
+    attention_.prepare_backward(context, a.attention, scratch);
+    const Edge edge{dx2, doutput};
+    co_await backward_attention(context, a, gradients, edge, dy);
     const Tensor norm1 = share_.whole_with(a.norm1, context.arena, scratch);
     if (!share_.alone()) co_await exchange(share_.gather(norm1));
-
-    down_.queue(a.mlp.product, ddown, gradients, products);
-    mlp_.queue(norm2, a.mlp, gradients, products);
     output_.queue(a.attention.attention, doutput, gradients, products);
     attention_.queue(norm1, a.attention, gradients, products);
   }
 
  private:
+  // What the block keeps.
+  struct Activations {
+    Tensor x, norm1, norm1_scale;
+    typename Attention::Kept attention;
+    ResidualPart::Kept output;
+    Tensor x2, norm2, norm2_scale;
+    typename Mlp::Kept mlp;
+  };
+
   DecoderBlock(const model::Architecture& architecture, const model::LayerSpec& spec,
                const Places& places, std::shared_ptr<const kernels::RotaryTable> rotary)
       : dtype_(architecture.dtype),
@@ -108,8 +99,6 @@ class DecoderBlock final : public Layer {
                 "output"),
         norm2_(architecture.decoder, places, Role::kMlpNorm, Role::kMlpNormBias),
         mlp_(architecture, spec),
-        down_(architecture, spec,
-              {Role::kDown, Role::kDownBias, Role::kDownNorm, Role::kDownNormBias}, "down"),
         stash_{places.stash("x"),  places.stash("norm1"), places.stash("norm1_scale"),
                places.stash("x2"), places.stash("norm2"), places.stash("norm2_scale")} {}
 
@@ -123,11 +112,10 @@ class DecoderBlock final : public Layer {
             .x2 = work.stream_stash_or_scratch(stash_.x2, hidden_),
             .norm2 = work.stream_stash_or_scratch(stash_.norm2, hidden_, compute_),
             .norm2_scale = work.stream_stash_or_scratch(stash_.norm2_scale, statistics),
-            .mlp = mlp_.kept(work),
-            .down = down_.kept(work)};
+            .mlp = mlp_.kept(work)};
   }
 
-  // Everything but y and what is kept on the way there.
+  // Everything up to norm2.
   Task compute(const Context& context, const Activations& a) const {
     norm1_.forward(context, a.x, a.norm1, a.norm1_scale);
     {
@@ -143,27 +131,22 @@ class DecoderBlock final : public Layer {
       co_await output_.forward(context, a.x, a.attention.attention, a.output, a.x2);
     }
     norm2_.forward(context, a.x2, a.norm2, a.norm2_scale);
-    std::vector<Buffer> buffers;
-    const Tensor normed = share_.whole_with(a.norm2, context.arena, buffers);
-    if (!share_.alone()) co_await exchange(share_.gather(normed));
-    mlp_.forward(context, normed, a.mlp);
   }
 
-  // Gradients of what a part gave: as it stands in the residual stream, and before its norm, whole.
+  // Gradients of what attention gave: as it stands in the residual stream, and before its norm,
+  // whole.
   struct Edge {
     Tensor stream, projected;
   };
 
   // dx2 = dy + what comes back through the MLP.
-  Task backward_mlp(const Context& context, const Activations& a,
-                    std::span<const GradientTarget> gradients, const Edge& dy,
-                    const Tensor& dx2) const {
+  Task backward_mlp(const Context& context, Activations& a,
+                    std::span<const GradientTarget> gradients, const Tensor& dy, const Tensor& dx2,
+                    std::vector<Buffer>& scratch) const {
     Workspace work(context, dtype_, share_);
-    const Tensor dproduct = work.scratch(a.mlp.product.cols), dnorm = work.scratch(hidden_);
-    down_.backward(context, gradients, dy.projected, dproduct);
-    mlp_.backward(context, gradients, a.mlp, dproduct, dnorm);
-    if (!share_.alone()) co_await exchange(share_.sum(dnorm));
-    norm2_.backward(context, gradients, {a.x2, a.norm2_scale, share_.own(dnorm), dy.stream}, dx2);
+    const Tensor dnorm = work.scratch(hidden_);
+    co_await mlp_.backward(context, gradients, a.mlp, a.norm2, dy, dnorm, scratch);
+    norm2_.backward(context, gradients, {a.x2, a.norm2_scale, share_.own(dnorm), dy}, dx2);
   }
 
   // dx = dx2 + what comes back through attention.
@@ -183,22 +166,34 @@ class DecoderBlock final : public Layer {
   std::int64_t hidden_;
   TensorShare share_;
   Norm norm1_;
-  AttentionPart attention_;
+  Attention attention_;
   ResidualPart output_;
   Norm norm2_;
-  MlpPart mlp_;
-  ResidualPart down_;
+  Mlp mlp_;
   struct {
     std::size_t x, norm1, norm1_scale, x2, norm2, norm2_scale;
   } stash_;
 };
+
+template <class Attention>
+std::unique_ptr<Layer> make_with(const model::Architecture& architecture,
+                                 const model::LayerSpec& spec,
+                                 std::shared_ptr<const kernels::RotaryTable> rotary) {
+  if (architecture.decoder.experts_in(spec.index - 1))
+    return std::make_unique<DecoderBlock<Attention, MoePart>>(architecture, spec,
+                                                              std::move(rotary));
+  return std::make_unique<DecoderBlock<Attention, FeedForward>>(architecture, spec,
+                                                                std::move(rotary));
+}
 
 }  // namespace
 
 std::unique_ptr<Layer> make_decoder_block(const model::Architecture& architecture,
                                           const model::LayerSpec& spec,
                                           std::shared_ptr<const kernels::RotaryTable> rotary) {
-  return std::make_unique<DecoderBlock>(architecture, spec, std::move(rotary));
+  if (architecture.decoder.latent.key_value_rank > 0)
+    return make_with<LatentPart>(architecture, spec, std::move(rotary));
+  return make_with<AttentionPart>(architecture, spec, std::move(rotary));
 }
 
 }  // namespace ptrain::layers

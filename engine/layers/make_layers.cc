@@ -23,8 +23,8 @@ Tables rotary_tables(const model::Architecture& architecture) {
       latent.key_value_rank > 0 ? latent.rope_dim : architecture.config.head_dim;
   for (const model::RotarySpec& rotary : architecture.decoder.rotaries)
     tables.push_back(std::make_shared<const kernels::RotaryTable>(
-        model::rotary_frequencies(rotary, turned),
-        model::rotary_factor(rotary), architecture.dtype));
+        model::rotary_frequencies(rotary, turned), model::rotary_factor(rotary),
+        architecture.dtype));
   return tables;
 }
 

@@ -3,8 +3,6 @@
 #include "engine/base/engine_error.h"
 
 namespace ptrain::layers {
-namespace {
-
 using model::Role;
 
 kernels::Activation activation_of(recipe::Activation activation) {
@@ -20,8 +18,6 @@ kernels::Activation activation_of(recipe::Activation activation) {
   }
   throw_bug(__FILE__, __LINE__, "an architecture that is complete");
 }
-
-}  // namespace
 
 MlpPart::MlpPart(const model::Architecture& architecture, const model::LayerSpec& spec)
     : is_gated_(architecture.decoder.gated),

@@ -6,6 +6,8 @@
 
 namespace ptrain::layers {
 
+kernels::Activation activation_of(recipe::Activation activation);
+
 // A block's feed-forward, from its norm to what the down projection reads.
 class MlpPart {
  public:

@@ -37,6 +37,8 @@ class Norm {
 class HeadNorm {
  public:
   HeadNorm(const model::Decoder& decoder, std::size_t weight);
+  // Without an offset.
+  HeadNorm(double eps, std::size_t weight) : offset_(0), eps_(eps), weight_(weight) {}
 
   // x and y: [T, heads x head_dim], scale: [T, heads].
   void forward(const Context& context, const Tensor& x, const Tensor& y, const Tensor& scale) const;

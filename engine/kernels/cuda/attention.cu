@@ -108,6 +108,10 @@ struct Forward {
 void check_attention(const AttentionShape& shape, const Tensor& qkv) {
   constexpr std::int64_t kMostDim = 256;  // of what a block's memory holds
   PT_CHECK(qkv.cols == shape.qkv_cols() && shape.num_heads % shape.num_kv_heads == 0);
+  if (shape.values_of_head() != shape.head_dim)
+    throw EngineError(ExitCode::kEnvironment,
+                      "attention on a GPU has values as wide as keys in this version",
+                      "train this model on a cluster without GPUs");
   if (shape.head_dim > kMostDim)
     throw EngineError(ExitCode::kEnvironment,
                       "attention on a GPU has heads of at most 256 elements",

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/tensor.h"
+
+namespace ptrain::kernels {
+
+// The choices of all tokens sorted by expert, and by token and slot within one: row r of what
+// experts work on is slot `slots[r]` = token * top_k + j.
+struct ExpertRows {
+  std::vector<std::int64_t> begin;   // rows [begin[e], begin[e + 1]) are those of expert e
+  std::vector<std::int32_t> slots;   // one a row
+  std::vector<std::int32_t> row_of;  // of every slot; -1: dropped
+  std::int64_t top_k = 1;
+  std::int64_t num_rows() const { return static_cast<std::int64_t>(slots.size()); }
+  std::int64_t num_experts() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+  std::int64_t of_expert(std::int64_t e) const {
+    return begin[static_cast<std::size_t>(e) + 1] - begin[static_cast<std::size_t>(e)];
+  }
+  // The rows of expert e in a tensor that has all of them.
+  Tensor rows_of(const Tensor& tensor, std::int64_t e) const;
+};
+
+// chosen [T, top_k], int32, as choose_experts leaves it.
+ExpertRows sort_by_expert(const Tensor& chosen, std::int64_t num_experts);
+
+// y [rows, n] = the token's row of x [T, n], in the dtype of y.
+void take_rows(const ExpertRows& rows, const Tensor& x, const Tensor& y);
+// y [T, n] += the sum over a token's slots, in their order, of x [rows, n]; times weights [T,
+// top_k] where they are not empty.
+void add_slots(const ExpertRows& rows, const Tensor& x, const Tensor& weights, const Tensor& y);
+// dots [T, top_k] of the rows of a and b; 0 where a slot is dropped.
+void dot_slots(const ExpertRows& rows, const Tensor& a, const Tensor& b, const Tensor& dots);
+// x [rows, n] *= the weight of its slot.
+void scale_slots(const ExpertRows& rows, const Tensor& weights, const Tensor& x);
+
+}  // namespace ptrain::kernels

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/kernels/router.h"
+#include "engine/layers/layer.h"
+#include "engine/layers/places.h"
+#include "engine/layers/workspace.h"
+
+namespace ptrain::layers {
+
+// A layer's router: which experts a token passes, and how much each counts. It works in the wide
+// dtype. Its auxiliary losses are those of every row by itself, so that no layout changes them, and
+// enter multiplied by the row's targets, as all losses are sums over targets.
+class RouterPart {
+ public:
+  RouterPart(const model::Architecture& architecture, const model::LayerSpec& spec);
+
+  // logits [T, experts]; chosen [T, top_k], int32; weights [T, top_k].
+  struct Kept {
+    Tensor logits, chosen, weights;
+  };
+  Kept kept(Workspace& work) const;
+
+  // Logits from normed [T, H] and weights, by a choice that is made here: choose().
+  void choose(const Context& context, const Tensor& normed, const Kept& kept) const;
+  // The same, by the choice that was made before.
+  void follow(const Context& context, const Tensor& normed, const Kept& kept) const;
+  void remake(const Kept& kept) const;
+
+  // logits become their gradient; dnormed is added to; the gradients of the matrix and the bias are
+  // made. The bias's is no gradient of a loss: how far the load of its expert is above the mean of
+  // all, times num_experts.
+  void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
+                const Tensor& dweights, const Tensor& normed, const Tensor& dnormed) const;
+
+ private:
+  void make_logits(const Context& context, const Tensor& normed, const Tensor& logits) const;
+  void drop_beyond_capacity(const Context& context, const Tensor& chosen) const;
+  void router_gradient(const Context& context, const Kept& kept, const Tensor& dweights) const;
+  void bias_gradient(const Context& context, const Tensor& chosen,
+                     const GradientTarget& target) const;
+  Tensor wide(const Tensor& tensor, Arena& arena, std::vector<Buffer>& buffers) const;
+
+  const model::MoeSpec moe_;
+  kernels::RouterShape shape_;
+  DType dtype_;
+  std::size_t matrix_, bias_ = 0;
+  struct {
+    std::size_t logits, chosen, weights;
+  } stash_;
+};
+
+}  // namespace ptrain::layers
