@@ -16,6 +16,7 @@
 #include "launcher/submit/follow.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/submit/rank_map.h"
+#include "launcher/submit/shared_folder.h"
 
 namespace ptrain::cli {
 
@@ -94,6 +95,7 @@ Result<submit::Job> job_for(const std::string& directory, const recipe::Recipe& 
   submit::Job job{{directory}, recipe.name, "", recipe.cluster};
   PTRAIN_TRY(job.program, own_path());
   PTRAIN_CHECK(submit::check_requests(job));
+  PTRAIN_CHECK(submit::check_shared(directory, job.program));
   return job;
 }
 

@@ -53,14 +53,31 @@ Status check_extra(const std::string& argument, std::size_t i) {
   if (!argument.starts_with("-"))
     return refused(field, fmt::format("'{}' is no option of sbatch", argument),
                    "write option and value as one argument, such as --mail-type=END");
-  for (const std::string_view bad : {"--array", "-a", "--wrap", "--wait", "-W", "--test-only",
-                                     "--parsable", "--output", "-o", "--chdir", "-D", "--hold"}) {
+  constexpr std::string_view kForbidden[] = {
+      "--array",    "-a",     "--wrap",   "--wait",   "-W",      "--test-only",
+      "--parsable", "--hold", "--output", "-o",       "--chdir", "-D",
+      "--nodes",    "-N",     "-H",       "--ntasks", "-n",      "--ntasks-per-node"};
+  for (const auto bad : kForbidden) {
     const bool is_short = bad.size() == 2;
     const auto name = std::string_view(argument).substr(0, argument.find('='));
-    if (is_short ? argument.starts_with(bad) && argument[1] != '-' : name == bad)
-      return refused(field, fmt::format("{} would make another job of it than ptrain follows", bad),
-                     "leave it out");
+    if (is_short ? argument.starts_with(bad) : name == bad)
+      return refused(
+          field, fmt::format("{} would make another job of it than ptrain plans and follows", bad),
+          "leave it out");
   }
+  return {};
+}
+
+// Ranks of several nodes run on cores, and Slurm does not say how much memory a GPU has.
+Status check_gpus(const recipe::Cluster& cluster) {
+  if (cluster.slurm.gpus_per_node == 0) return {};
+  const std::string field = "cluster.slurm.gpus_per_node";
+  if (cluster.slurm.nodes > 1)
+    return refused(field, "ranks on several nodes run on cores in this version",
+                   "ask for one node, or leave it out");
+  if (cluster.file.empty())
+    return refused(field, "how much memory these GPUs have is not known here",
+                   "name a cluster file that says it as cluster.file (docs/cluster-file.md)");
   return {};
 }
 
@@ -146,6 +163,7 @@ Status check_requests(const Job& job) {
         check_text(fmt::format("cluster.slurm.{}", option.field), cluster.slurm.*option.value));
   for (std::size_t i = 0; i < cluster.slurm.extra.size(); ++i)
     PTRAIN_CHECK(check_extra(cluster.slurm.extra[i], i));
+  PTRAIN_CHECK(check_gpus(cluster));
   for (std::size_t i = 0; i < cluster.setup.size(); ++i)
     PTRAIN_CHECK(check_text(fmt::format("cluster.setup.{}", i), cluster.setup[i]));
   for (std::size_t i = 0; i < cluster.env.size(); ++i)
