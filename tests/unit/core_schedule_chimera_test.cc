@@ -57,6 +57,18 @@ TEST(Chimera, HasThePublishedBubbleOverManyBlocks) {
       }
 }
 
+TEST(Chimera, HoldsThePublishedStashes) {
+  for (const int p : {2, 4, 6, 8})
+    for (const auto& [name, stages] : {std::pair{"chimera", 2}, std::pair{"bitpipe", 4}}) {
+      const auto schedule = make(name, problem_of(p, stages, p)).value();
+      const auto run = simulate(schedule, uniform_timing(schedule, {})).value();
+      for (int rank = 0; rank < p; ++rank)
+        EXPECT_EQ(run.ranks[static_cast<std::size_t>(rank)].peak.weight,
+                  (stages - 1) * p / 2 + 1 + std::min(rank, p - 1 - rank))
+            << name << " " << p << " " << rank;
+    }
+}
+
 TEST(Chimera, RefusesWhatItsDirectionsCannotShare) {
   EXPECT_EQ(told("chimera", problem_of(3, 2, 6)),
             "schedule chimera has 3 ranks, an odd number; nearest that works: 4 ranks");

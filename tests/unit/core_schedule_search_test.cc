@@ -106,5 +106,12 @@ TEST(Search, RefusesACapWithoutRoom) {
   EXPECT_EQ(schedule.error().hint, "nearest that works: a cap of 2");
 }
 
+TEST(Search, RefusesWhatWouldTakeTooLong) {
+  const auto schedule =
+      make("zb_auto", {.num_ranks = 100, .num_virtual = 1, .num_micro_batches = 4000, .costs = {}});
+  ASSERT_FALSE(schedule);
+  EXPECT_EQ(schedule.error().message, "schedule zb_auto would search 1200000 cells");
+}
+
 }  // namespace
 }  // namespace ptrain::schedule

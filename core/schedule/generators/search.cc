@@ -15,11 +15,17 @@
 namespace ptrain::schedule {
 namespace {
 
-constexpr int kSteps = 6;  // of the limits that are tried
+constexpr int kSteps = 6;             // of the limits that are tried, at most
+constexpr int kCellsTried = 6000000;  // over all limits
+constexpr int kMostCells = 1000000;   // that are searched at all
 constexpr std::uint32_t kRounds = 4;
 constexpr int kMoves = 120000;         // of a round, at most
 constexpr int kCellsMoved = 48000000;  // of a round, each cell counted in each move
 constexpr double kWarmth = 1.4;        // at first, in cells of mean cost: passes over one slot
+
+int num_cells(const Problem& problem) {
+  return 3 * problem.num_ranks * problem.num_virtual * problem.num_micro_batches;
+}
 
 // The shortest order that was met.
 class Shortest {
@@ -49,17 +55,21 @@ class Shortest {
 
 // Limits on the forwards of the first stages, falling or rising evenly from rank to rank.
 void offer_dispatched(const Problem& problem, Shortest& shortest) {
+  int steps = kSteps;
+  while (steps > 1 && 3 * steps * steps > kCellsTried / num_cells(problem)) --steps;
   DispatchRules rules;
   rules.cap = static_cast<int>(problem.memory_cap);
   for (int stage = 0; stage < problem.num_ranks * problem.num_virtual; ++stage)
     rules.rank_of_stage.push_back(zigzag_rank(stage, problem.num_ranks));
   const int most = rules.cap - (problem.num_virtual - 1);  // leaves room for the other stage
   const int last = std::max(1, problem.num_ranks - 1);
-  const auto limit = [most](int step) { return std::max(1.0, most * step / double{kSteps}); };
+  const auto limit = [=](int step) {
+    return std::max(1.0, most * static_cast<double>(step) / steps);
+  };
   for (const auto preference :
        {Preference::kOldestBackward, Preference::kDeepestBackward, Preference::kDeepest})
-    for (int first = 1; first <= kSteps; ++first)
-      for (int other = 1; other <= kSteps; ++other) {
+    for (int first = 1; first <= steps; ++first)
+      for (int other = 1; other <= steps; ++other) {
         rules.preference = preference;
         rules.first_stage_cap.clear();
         for (int rank = 0; rank < problem.num_ranks; ++rank)
@@ -79,10 +89,9 @@ double least_makespan(const Problem& problem) {
 
 void offer_annealed(const Problem& problem, Shortest& shortest) {
   const Costs& costs = problem.costs;
-  const int cells = 3 * problem.num_ranks * problem.num_virtual * problem.num_micro_batches;
   const Schedule start = shortest.schedule();
   Annealing annealing;
-  annealing.num_moves = std::min(kMoves, kCellsMoved / cells);
+  annealing.num_moves = std::min(kMoves, kCellsMoved / num_cells(problem));
   annealing.temperature =
       kWarmth * (costs.forward + costs.backward_input + costs.backward_weight) / 3;
   annealing.good_enough = least_makespan(problem);
@@ -101,6 +110,9 @@ Result<Schedule> search(std::string_view name, const Problem& problem,
   if (capped.memory_cap < problem.num_virtual)
     return refuse(name, fmt::format("cannot run under a memory cap of {}", problem.memory_cap),
                   fmt::format("a cap of {}", problem.num_virtual));
+  if (num_cells(problem) > kMostCells)
+    return refuse(name, fmt::format("would search {} cells", num_cells(problem)),
+                  fmt::format("{} cells, of 3 for each stage and micro-batch", kMostCells));
   Shortest shortest(capped);
   for (const Schedule& schedule : known) shortest.offer(schedule);
   offer_dispatched(capped, shortest);

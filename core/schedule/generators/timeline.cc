@@ -1,7 +1,6 @@
 #include "core/schedule/generators/timeline.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace ptrain::schedule {
 namespace {
@@ -42,11 +41,12 @@ Timeline::Timeline(const Schedule& schedule, const Problem& problem)
       numbers.of(cell.work, cell.stage, cell.micro_batch) = number;
       step_of_.push_back(static_cast<int>(lists_[at(rank)].size()));
       lists_[at(rank)].push_back(number);
-      facts_.push_back({.cell = cell, .cost = cost_of(cell.work, problem.costs), .rank = rank});
+      cells_.push_back(cell);
+      facts_.push_back({.cost = cost_of(cell.work, problem.costs), .rank = rank});
     }
-  for (CellFacts& facts : facts_) {
-    const auto [work, stage, micro_batch] =
-        std::tie(facts.cell.work, facts.cell.stage, facts.cell.micro_batch);
+  for (std::size_t number = 0; number < cells_.size(); ++number) {
+    Facts& facts = facts_[number];
+    const auto& [work, stage, micro_batch, slice, copy, pair] = cells_[number];
     const bool forward = work == Work::kForward;
     if (forward && stage > 0) facts.from = numbers.of(work, stage - 1, micro_batch);
     if (work == Work::kBackwardInput) {
@@ -81,7 +81,7 @@ bool Timeline::is_legal(int rank) const {
   int held = 0;
   const auto& list = lists_[at(rank)];
   for (int step = 0; step < static_cast<int>(list.size()); ++step) {
-    const CellFacts& facts = facts_[at(list[at(step)])];
+    const Facts& facts = facts_[at(list[at(step)])];
     if (facts.own >= 0 && step_of_[at(facts.own)] > step) return false;
     held += facts.change;
     if (cap_ > 0 && held > cap_) return false;
@@ -99,7 +99,7 @@ bool Timeline::run(double limit) {
     for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
       const auto& list = lists_[rank];
       for (std::size_t& next = next_[rank]; next < list.size(); ++next, any = true) {
-        const CellFacts& facts = facts_[at(list[next])];
+        const Facts& facts = facts_[at(list[next])];
         const double sent = facts.from < 0 ? 0 : ends_[at(facts.from)];
         if (sent < 0) break;
         const double start = std::max(free_at_[rank], sent + facts.hop);
@@ -124,7 +124,7 @@ std::vector<Timeline::Place> Timeline::critical() const {
   int step = static_cast<int>(lists_[at(rank)].size()) - 1;
   while (step >= 0) {
     places.push_back({rank, step});
-    const CellFacts& facts = facts_[at(lists_[at(rank)][at(step)])];
+    const Facts& facts = facts_[at(lists_[at(rank)][at(step)])];
     const double free = step == 0 ? 0 : ends_[at(lists_[at(rank)][at(step - 1)])];
     const bool waited = facts.from >= 0 && ends_[at(facts.from)] + facts.hop > free;
     if (waited) rank = facts_[at(facts.from)].rank;
@@ -137,7 +137,7 @@ Schedule Timeline::schedule(const Schedule& like) const {
   Schedule schedule = like;
   for (std::size_t rank = 0; rank < lists_.size(); ++rank)
     for (std::size_t step = 0; step < lists_[rank].size(); ++step)
-      schedule.ranks[rank][step] = facts_[at(lists_[rank][step])].cell;
+      schedule.ranks[rank][step] = cells_[at(lists_[rank][step])];
   return schedule;
 }
 

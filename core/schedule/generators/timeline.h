@@ -34,8 +34,8 @@ class Timeline {
   Schedule schedule(const Schedule& like) const;
 
  private:
-  struct CellFacts {
-    Cell cell;
+  // Small, for run() reads them all each time.
+  struct Facts {
     double cost = 0;
     double hop = 0;
     int from = -1;   // the cell of another stage that it needs
@@ -44,7 +44,8 @@ class Timeline {
     int rank = 0;
   };
 
-  std::vector<CellFacts> facts_;
+  std::vector<Cell> cells_;
+  std::vector<Facts> facts_;  // of the cells
   std::vector<std::vector<int>> lists_;
   std::vector<double> ends_;  // of cells; negative: not yet
   std::vector<std::size_t> next_;
