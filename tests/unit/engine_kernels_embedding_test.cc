@@ -52,9 +52,26 @@ TEST(Embedding, AddsEveryUseOfARow) {
   }
 }
 
+TEST(Embedding, TokensWithoutARowAreZeroAndAddNothing) {
+  auto table = Doubles::random(3, 5, 1, 2), dy = Doubles::random(3, 5, 2);
+  const std::vector<std::int32_t> tokens{kNoRow, 1, kNoRow};
+  auto y = Doubles::filled(3, 5, 7.0);
+  gather_rows(table.view(), tokens, y.view());
+  auto dtable = Doubles::filled(3, 5, 1.0);
+  scatter_add_rows(dy.view(), tokens, dtable.view());
+  for (std::int64_t c = 0; c < 5; ++c) {
+    EXPECT_EQ(y(0, c), 0.0);
+    EXPECT_EQ(y(1, c), table(1, c));
+    EXPECT_EQ(y(2, c), 0.0);
+    EXPECT_EQ(dtable(0, c), 1.0);
+    EXPECT_EQ(dtable(1, c), 1.0 + dy(1, c));
+    EXPECT_EQ(dtable(2, c), 1.0);
+  }
+}
+
 TEST(Embedding, RefusesTokensOutsideTheTable) {
   Doubles table(3, 5), y(1, 5);
-  for (const std::int32_t token : {-1, 3}) {
+  for (const std::int32_t token : {-2, 3}) {
     const std::vector<std::int32_t> tokens{token};
     EXPECT_ANY_THROW(gather_rows(table.view(), tokens, y.view()));
     EXPECT_ANY_THROW(scatter_add_rows(y.view(), tokens, table.view()));
