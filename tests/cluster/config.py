@@ -7,7 +7,7 @@ MEMORY = 4096  # MiB of a node, as Slurm tells it; nothing enforces it
 
 # ctld has no accounting and no cgroups; nodes claim cores that this machine may not have. A requeued job
 # waits as long as credentials live. Whoever is away longer than SlurmdTimeout is down, and is taken
-# back when it answers.
+# back when it answers. Partition brief has limits to run into.
 SLURM_CONF = """\
 ClusterName=test
 SlurmctldHost=head({head})
@@ -40,6 +40,7 @@ MinJobAge=300
 NodeName=node[1-{nodes}] NodeAddr={first}[1-{nodes}] \\
   Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={memory} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=brief Nodes=node1 MaxTime=10 AllowAccounts=physics State=UP
 """
 
 

@@ -6,6 +6,7 @@ Ends with 77, and the reason, where no cluster can be started.
 """
 
 import json
+import os
 import pathlib
 import shutil
 import sys
@@ -139,6 +140,117 @@ class SubmitTest(unittest.TestCase):
         ended = self.state("never")
         self.assertEqual((ended["state"], ended["attempt"]), ("stopped", 0))
         self.assertIn("CANCELLED before it began", ended["reason"])
+
+    def refused(self, *options, code=3):
+        """Before anything is written or submitted; what it said."""
+        before = sorted(path.name for path in self.work.iterdir())
+        said = self.ptrain("run", "recipe.yaml", "--directory", "refused", *options, code=code)
+        self.assertEqual(sorted(path.name for path in self.work.iterdir()), before)
+        self.assertEqual(self.cluster.run("squeue", "-h").stdout, "")
+        return said
+
+    def test_refused_with_slurms_reason_and_ours(self):
+        for options, slurm, ours in (
+                (["-N9"], "Requested node configuration is not available", "'all' has 4"),
+                (["-p", "nope"], "Invalid partition name", "there are all\\*, brief"),
+                (["-C", "ib"], "Invalid feature", "0 of them as asked for"),
+                (["-x", "node77"], "Invalid node name", "sinfo -N"),
+                (["-t", "soon"], "Invalid --time", "no time that Slurm knows"),
+                (["cluster.slurm.extra=[--mail-kind=END]"], "unrecognized option", "ptrain: ")):
+            with self.subTest(options=options):
+                said = self.refused(*options)
+                self.assertRegex(said, slurm)
+                self.assertRegex(said, ours)
+
+    def test_refused_by_ourselves(self):
+        self.assertIn("PartitionTimeLimit", self.refused("-pbrief", "-Aphysics", "-t11", code=2))
+        self.assertIn("its accounts are physics", self.refused("-pbrief", "-Amaths", code=2))
+        said = self.ptrain("run", "recipe.yaml", "-N2", "--directory", "/dev/shm/run", code=2)
+        self.assertIn("/dev/shm/run is in this machine's memory (tmpfs)", said)
+        self.assertIn("a job array", self.refused("--array=0-3", code=2))
+        self.assertIn("--wrap", self.refused("cluster.slurm.extra=[--wrap=true]", code=2))
+        self.assertIn("GPUs", self.refused("--gpus-per-node=2", code=2))
+        for name in ("partition", "comment", "time"):
+            said = self.refused(f"--{name}=a\n#SBATCH --nodes=9", code=2)
+            self.assertIn(f"cluster.slurm.{name}: line breaks", said)
+        tools = self.work / "tools"  # a Slurm without the plugin
+        tools.mkdir(exist_ok=True)
+        (tools / "srun").write_text("#!/bin/sh\necho 'MPI plugin types are... none pmi2'\n")
+        (tools / "srun").chmod(0o755)
+        path = {"PATH": f"{tools}:{os.environ['PATH']}"}
+        self.assertIn("lacks its plugin for PMIx",
+                      self.ptrain("run", "recipe.yaml", "-N2", code=3, environment=path))
+        self.assertFalse((self.work / "runs").exists())
+
+    def test_dry_run_leaves_nothing(self):
+        before = sorted(path.name for path in self.work.iterdir())
+        said = self.ptrain("run", "recipe.yaml", "-N2", "-t", "5", "--dry-run")
+        for part in ("#SBATCH --time=5", "exec ", "rank 1: any-2, cores 0-3", "memory: ",
+                     "to start at "):
+            self.assertIn(part, said)
+        self.assertEqual(sorted(path.name for path in self.work.iterdir()), before)
+        self.assertEqual(self.cluster.run("squeue", "-h").stdout, "")
+
+    def test_what_was_submitted_is_what_is_trained(self):
+        hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
+        self.cluster.wait(hold, "RUNNING")
+        own = self.work / "own.yaml"
+        shutil.copy(self.work / "recipe.yaml", own)
+        for name in ("kept", "damaged"):
+            self.submitted(name, recipe="own.yaml")
+        own.write_text(own.read_text().replace("seed: 5", "seed: 6"))
+        copy = self.work / "damaged" / "recipe.yaml"
+        copy.write_text(copy.read_text().replace("seed: 5", "seed: 6"))
+        self.cluster.run("scancel", hold)
+        self.assertEqual(self.cluster.wait(self.job_of("kept"))["ExitCode"], "0:0")
+        output = next((self.work / "kept" / "logs").glob("slurm-*.out")).read_text()
+        self.assertIn("own.yaml was changed since this job was submitted, and is not what", output)
+        self.assertEqual(self.cluster.wait(self.job_of("damaged"))["ExitCode"], "2:0")
+        self.assertRegex(self.state("damaged")["reason"], "recipe.yaml was changed after the job")
+
+    def test_environment_by_name_and_setup(self):
+        (self.work / "set.yaml").write_text((self.work / "recipe.yaml").read_text() + """
+cluster:
+  setup: ["echo \\"passed=$PASSED kept=${KEPT-nothing}\\"", "export FROM_SETUP=1"]
+  env: [PASSED]
+""")
+        said = self.ptrain("run", "set.yaml", "-N2", "--directory", "set",
+                           environment={"PASSED": "p(x2)$'\"", "KEPT": "secret-1234"})
+        self.assertIn("passed=p(x2)$'\" kept=nothing", said)
+        holding = [path for path in (self.work / "set").rglob("*") if path.is_file()
+                   and b"secret-1234" in path.read_bytes()]
+        self.assertEqual(holding, [])
+
+    def test_setup_that_fails_ends_the_job(self):
+        (self.work / "bad.yaml").write_text((self.work / "recipe.yaml").read_text() +
+                                            "\ncluster: {setup: ['false', 'echo not reached']}\n")
+        said = self.ptrain("run", "bad.yaml", "-N2", "--directory", "bad", code=3)
+        self.assertIn("FAILED, exit code 1", said)
+        self.assertNotIn("not reached\n", said)
+        self.assertEqual(self.state("bad")["state"], "failed")
+
+    def test_forgotten_by_slurm(self):
+        self.submitted("forgotten", recipe="recipe.yaml")
+        self.cluster.wait(self.job_of("forgotten"))
+        for code, verdict in ((0, "finished"), (3, "failed")):
+            file = self.work / "forgotten" / "job.json"
+            file.write_text(file.read_text().replace(self.job_of("forgotten"), "99999"))
+            state = self.state("forgotten")
+            self.assertEqual((state["state"], state["code"]), (verdict, code))
+            self.assertIn("Slurm has forgotten it", state["job_state"])
+            (self.work / "forgotten" / "verdict.json").unlink(missing_ok=True)
+
+    def test_a_local_run_goes_on_in_a_job(self):
+        self.cluster.run(PTRAIN, "run", "recipe.yaml", "parallel={dp: 1, shard: 1}", "--directory",
+                         "local", "checkpoint.every_steps=5", cwd=self.work,
+                         environment=self.environment)
+        (self.work / "more.yaml").write_text((self.work / "recipe.yaml").read_text()
+                                             .replace("steps: 20", "steps: 30"))
+        said = self.ptrain("resume", "local/checkpoints/step-00000020", "--recipe", "more.yaml", "-N2",
+                           "--directory", "moved", "--allow-changes")
+        self.assertIn("step 30/30", said)
+        self.assertEqual([place["node"] for place in self.read("moved", "plan.json")["ranks"]],
+                         ["node1", "node2"])
 
     def test_detached_and_by_hand(self):
         said = self.ptrain("run", "recipe.yaml", "-N2", "--detach", "--directory", "by hand")
