@@ -52,14 +52,22 @@ class DecoderBlock final : public Layer {
 
   Task backward_input(const Context& context, std::span<const GradientTarget> gradients, Tensor dy,
                       std::vector<WeightProduct>& products, std::vector<Buffer>& scratch,
-                      LossSums&) const override {
+                      LossSums& sums) const override {
     Workspace work(context, dtype_, share_);
     Activations a = activations(work, context.stash[stash_.x]);
     // Queued products read what dy holds now, or what the norm makes of it.
     const std::int64_t tokens = context.batch.num_tokens();
     const Tensor dx2 = take_scratch(context.arena, dtype_, dy.rows, hidden_, scratch);
-    co_await backward_mlp(context, a, gradients, dy, dx2, scratch);
-    co_await mlp_.queue(context, gradients, a.mlp, a.norm2, products, scratch);
+    {
+      Workspace own(context, dtype_, share_);
+      const Tensor dnorm = own.scratch(hidden_);
+      const FeedForwardGradient in{a.norm2, dy, dnorm, scratch, sums};
+      co_await mlp_.backward(context, gradients, a.mlp, in);
+      // dx2 = dy + what comes back through the MLP.
+      norm2_.backward(context, gradients, {a.x2, a.norm2_scale, share_.own(dnorm), dy}, dx2);
+    }
+    const FeedForwardGradient queued{a.norm2, dy, {}, scratch, sums};
+    co_await mlp_.queue(context, gradients, a.mlp, queued, products);
 
     const bool has_room = output_.has_norm() || !share_.alone();
     const Tensor doutput = has_room
@@ -138,16 +146,6 @@ class DecoderBlock final : public Layer {
   struct Edge {
     Tensor stream, projected;
   };
-
-  // dx2 = dy + what comes back through the MLP.
-  Task backward_mlp(const Context& context, Activations& a,
-                    std::span<const GradientTarget> gradients, const Tensor& dy, const Tensor& dx2,
-                    std::vector<Buffer>& scratch) const {
-    Workspace work(context, dtype_, share_);
-    const Tensor dnorm = work.scratch(hidden_);
-    co_await mlp_.backward(context, gradients, a.mlp, a.norm2, dy, dnorm, scratch);
-    norm2_.backward(context, gradients, {a.x2, a.norm2_scale, share_.own(dnorm), dy}, dx2);
-  }
 
   // dx = dx2 + what comes back through attention.
   Task backward_attention(const Context& context, const Activations& a,

@@ -38,23 +38,23 @@ Task FeedForward::recompute(const Context& context, const Tensor& x2, const Tens
 void FeedForward::remake(const Context&, const Kept& kept) const { mlp_.remake(kept.mlp); }
 
 Task FeedForward::backward(const Context& context, std::span<const GradientTarget> gradients,
-                           Kept& kept, const Tensor&, const Tensor& dy, const Tensor& dnormed,
-                           std::vector<Buffer>& scratch) const {
-  kept.ddown = take_scratch(context.arena, compute_, dnormed.rows, hidden_, scratch);
-  down_.through_norm(context, gradients, kept.down, dy, share_.own(kept.ddown));
+                           Kept& kept, const FeedForwardGradient& in) const {
+  const std::int64_t tokens = in.dnormed.rows;
+  kept.ddown = take_scratch(context.arena, compute_, tokens, hidden_, in.scratch);
+  down_.through_norm(context, gradients, kept.down, in.dy, share_.own(kept.ddown));
   if (!share_.alone()) co_await exchange(share_.gather(kept.ddown));
   std::vector<Buffer> buffers;
   const Tensor dproduct =
-      take_scratch(context.arena, dtype_, dnormed.rows, kept.mlp.product.cols, buffers);
+      take_scratch(context.arena, dtype_, tokens, kept.mlp.product.cols, buffers);
   down_.backward(context, gradients, kept.ddown, dproduct);
-  mlp_.backward(context, gradients, kept.mlp, dproduct, dnormed);
-  if (!share_.alone()) co_await exchange(share_.sum(dnormed));
+  mlp_.backward(context, gradients, kept.mlp, dproduct, in.dnormed);
+  if (!share_.alone()) co_await exchange(share_.sum(in.dnormed));
 }
 
 Task FeedForward::queue(const Context& context, std::span<const GradientTarget> gradients,
-                        const Kept& kept, const Tensor& normed,
-                        std::vector<WeightProduct>& products, std::vector<Buffer>& scratch) const {
-  const Tensor whole = share_.whole_with(normed, context.arena, scratch);
+                        const Kept& kept, const FeedForwardGradient& in,
+                        std::vector<WeightProduct>& products) const {
+  const Tensor whole = share_.whole_with(in.normed, context.arena, in.scratch);
   if (!share_.alone()) co_await exchange(share_.gather(whole));
   down_.queue(kept.mlp.product, kept.ddown, gradients, products);
   mlp_.queue(whole, kept.mlp, gradients, products);

@@ -8,6 +8,15 @@
 
 namespace ptrain::layers {
 
+// What the backward of a feed-forward works with.
+struct FeedForwardGradient {
+  Tensor normed;  // as in forward
+  Tensor dy;      // of the stream
+  Tensor dnormed;
+  std::vector<Buffer>& scratch;  // takes what products read
+  LossSums& sums;
+};
+
 // A block's dense feed-forward, from its norm to the stream: y = x2 + down(product of normed).
 // MoePart has the same calls.
 class FeedForward {
@@ -29,14 +38,11 @@ class FeedForward {
                  const Kept& kept) const;
   void remake(const Context& context, const Kept& kept) const;
 
-  // dnormed, whole, is written; its own rows hold the sum over the ranks of the tensor axis. What
-  // products read goes to `scratch`.
+  // dnormed, whole, is written; its own rows hold the sum over the ranks of the tensor axis.
   Task backward(const Context& context, std::span<const GradientTarget> gradients, Kept& kept,
-                const Tensor& normed, const Tensor& dy, const Tensor& dnormed,
-                std::vector<Buffer>& scratch) const;
+                const FeedForwardGradient& in) const;
   Task queue(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
-             const Tensor& normed, std::vector<WeightProduct>& products,
-             std::vector<Buffer>& scratch) const;
+             const FeedForwardGradient& in, std::vector<WeightProduct>& products) const;
 
  private:
   Task multiply(const Context& context, const Tensor& normed, const Kept& kept) const;

@@ -9,6 +9,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/tensor.h"
 #include "engine/data/batch.h"
+#include "engine/layers/router_sums.h"
 #include "engine/layers/task.h"
 
 namespace ptrain::layers {
@@ -31,6 +32,7 @@ struct WeightProduct {
 struct LossSums {
   double loss = 0;
   std::int64_t num_targets = 0;
+  RouterSums routers = {};
 };
 
 // What a layer works with in one call. T = batch.num_tokens(), H = hidden size; S =

@@ -1,7 +1,6 @@
 #include "engine/layers/moe_part.h"
 
 #include "engine/kernels/rows.h"
-#include "engine/layers/mlp_part.h"
 
 namespace ptrain::layers {
 
@@ -95,28 +94,28 @@ void MoePart::add_outputs(const Context& context, const ExpertRows& rows, const 
 }
 
 Task MoePart::backward(const Context& context, std::span<const GradientTarget> gradients,
-                       Kept& kept, const Tensor& normed, const Tensor& dy, const Tensor& dnormed,
-                       std::vector<Buffer>& scratch) const {
+                       Kept& kept, const FeedForwardGradient& in) const {
   const ExpertRows rows = kernels::sort_by_expert(kept.router.chosen, num_experts_);
-  kept.drows = take(context, rows, compute_, hidden_, scratch);
-  kept.inputs = take(context, rows, compute_, hidden_, scratch);
-  kernels::take_rows(rows, dy, kept.drows);
-  kernels::take_rows(rows, normed, kept.inputs);
+  kept.drows = take(context, rows, compute_, hidden_, in.scratch);
+  kept.inputs = take(context, rows, compute_, hidden_, in.scratch);
+  kernels::take_rows(rows, in.dy, kept.drows);
+  kernels::take_rows(rows, in.normed, kept.inputs);
   if (shared_) {
-    kept.dy = take_scratch(context.arena, compute_, dy.rows, hidden_, scratch);
-    copy_tensor(dy, kept.dy);
+    kept.dy = take_scratch(context.arena, compute_, in.dy.rows, hidden_, in.scratch);
+    copy_tensor(in.dy, kept.dy);
   }
   std::vector<Buffer> buffers;
-  const Tensor dweights = take_scratch(context.arena, dtype_, dy.rows, top_k_, buffers);
+  const Tensor dweights = take_scratch(context.arena, dtype_, in.dy.rows, top_k_, buffers);
   backward_experts(context, rows, kept, dweights);
-  backward_shared(context, gradients, kept, dnormed);
+  backward_shared(context, gradients, kept, in.dnormed);
   {
     std::vector<Buffer> own;
     const Tensor dinputs = take(context, rows, dtype_, hidden_, own);
     up_.backward(context, rows, used(rows, kept.gate_up), dinputs);
-    kernels::add_slots(rows, dinputs, Tensor(), dnormed);
+    kernels::add_slots(rows, dinputs, Tensor(), in.dnormed);
   }
-  router_.backward(context, gradients, kept.router, dweights, normed, dnormed);
+  router_.add_sums(context, kept.router, in.sums.routers);
+  router_.backward(context, gradients, kept.router, {dweights, in.normed}, in.dnormed);
   co_return;
 }
 
@@ -145,14 +144,13 @@ void MoePart::backward_shared(const Context& context, std::span<const GradientTa
 }
 
 Task MoePart::queue(const Context&, std::span<const GradientTarget> gradients, const Kept& kept,
-                    const Tensor& normed, std::vector<WeightProduct>& products,
-                    std::vector<Buffer>&) const {
+                    const FeedForwardGradient& in, std::vector<WeightProduct>& products) const {
   const ExpertRows rows = kernels::sort_by_expert(kept.router.chosen, num_experts_);
   down_.queue(rows, used(rows, kept.product), kept.drows, gradients, products);
   up_.queue(rows, kept.inputs, used(rows, kept.gate_up), gradients, products);
   if (shared_) {
     shared_->down.queue(kept.shared_product, kept.dy, gradients, products);
-    shared_->up.queue(normed, kept.shared_gate_up, gradients, products);
+    shared_->up.queue(in.normed, kept.shared_gate_up, gradients, products);
   }
   co_return;
 }

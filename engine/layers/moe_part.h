@@ -5,6 +5,7 @@
 
 #include "engine/kernels/activation.h"
 #include "engine/layers/expert_linears.h"
+#include "engine/layers/feed_forward.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/router_part.h"
 #include "engine/layers/workspace.h"
@@ -39,13 +40,11 @@ class MoePart {
                  const Kept& kept) const;
   void remake(const Context& context, const Kept& kept) const;
 
-  // dnormed is written. What products read goes to `scratch`.
+  // dnormed is written.
   Task backward(const Context& context, std::span<const GradientTarget> gradients, Kept& kept,
-                const Tensor& normed, const Tensor& dy, const Tensor& dnormed,
-                std::vector<Buffer>& scratch) const;
+                const FeedForwardGradient& in) const;
   Task queue(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
-             const Tensor& normed, std::vector<WeightProduct>& products,
-             std::vector<Buffer>& scratch) const;
+             const FeedForwardGradient& in, std::vector<WeightProduct>& products) const;
 
  private:
   struct Shared {

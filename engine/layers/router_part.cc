@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
@@ -29,6 +30,11 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 RouterPart::RouterPart(const model::Architecture& architecture, const model::LayerSpec& spec)
     : moe_(architecture.decoder.moe), shape_(shape_of(moe_)), dtype_(architecture.dtype) {
+  for (std::size_t block = 0; block < architecture.decoder.has_experts.size(); ++block) {
+    if (!architecture.decoder.has_experts[block]) continue;
+    if (std::cmp_less(block + 1, spec.index)) ++place_;
+    ++num_layers_;
+  }
   const Places places(architecture, spec);
   matrix_ = places.parameter(Role::kRouter);
   if (moe_.has_bias) bias_ = places.parameter(Role::kRouterBias);
@@ -90,14 +96,13 @@ void RouterPart::drop_beyond_capacity(const Context& context, const Tensor& chos
 }
 
 void RouterPart::backward(const Context& context, std::span<const GradientTarget> gradients,
-                          const Kept& kept, const Tensor& dweights, const Tensor& normed,
-                          const Tensor& dnormed) const {
-  router_gradient(context, kept, dweights);
+                          const Kept& kept, const Gradient& in, const Tensor& dnormed) const {
+  router_gradient(context, kept, in.dweights);
   std::vector<Buffer> buffers;
   const Tensor matrix = wide(context.parameters[matrix_], context.arena, buffers);
   kernels::matmul(kept.logits, matrix, dnormed, {.accumulate = true});
   const GradientTarget& target = gradients[matrix_];
-  kernels::matmul(kept.logits, wide(normed, context.arena, buffers), target.tensor,
+  kernels::matmul(kept.logits, wide(in.normed, context.arena, buffers), target.tensor,
                   {.transpose_a = true, .accumulate = target.accumulate});
   if (moe_.has_bias) bias_gradient(context, kept.chosen, gradients[bias_]);
 }
@@ -129,6 +134,39 @@ void RouterPart::router_gradient(const Context& context, const Kept& kept,
   });
   kernels::router_backward(shape_, kept.chosen, dweights, {rows.row_of, balance, square},
                            kept.logits);
+}
+
+void RouterPart::add_sums(const Context& context, const Kept& kept, RouterSums& sums) const {
+  const RouterRows rows = router_rows(context.batch);
+  const auto counts = count_choices(rows, kept.chosen, moe_.num_experts);
+  std::vector<Buffer> buffers;
+  kernels::RouterSums of{
+      take_scratch(context.arena, dtype_, rows.num_rows(), moe_.num_experts, buffers),
+      take_scratch(context.arena, dtype_, 1, rows.num_rows(), buffers)};
+  kernels::sum_router(shape_, kept.logits, rows.row_of, of);
+  sums.begin(num_layers_, moe_.num_experts);
+  sums.entropy += of.entropy;
+  for (std::int64_t row = 0; row < rows.num_rows(); ++row) {
+    const auto tokens = static_cast<double>(std::max<std::int64_t>(rows.num_tokens[at(row)], 1));
+    const double per_token = static_cast<double>(rows.num_targets[at(row)]) / tokens;
+    dispatch(dtype_, [&]<class T>(T) {
+      double balance = 0;
+      for (std::int64_t e = 0; e < moe_.num_experts; ++e) {
+        const std::int64_t count = counts[at(row * moe_.num_experts + e)];
+        balance += static_cast<double>(count) *
+                   static_cast<double>(of.probabilities.as<T>()[row * moe_.num_experts + e]);
+        sums.loads[at(place_ * moe_.num_experts + e)] += static_cast<double>(count);
+      }
+      sums.balance_loss += per_token * balance * static_cast<double>(moe_.num_experts) /
+                           (tokens * static_cast<double>(moe_.top_k));
+      sums.z_loss += per_token * static_cast<double>(of.squares.as<T>()[row]);
+    });
+    sums.num_tokens += static_cast<double>(rows.num_tokens[at(row)]);
+  }
+  for (std::int64_t t = 0; t < kept.chosen.rows; ++t)
+    for (std::int64_t j = 0; j < kept.chosen.cols; ++j)
+      sums.num_dropped +=
+          kernels::is_dropped(kept.chosen.as<std::int32_t>()[t * kept.chosen.stride + j]);
 }
 
 // Whole numbers: sums over ranks are exact, and so is what their sign says.

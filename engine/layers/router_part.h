@@ -6,6 +6,7 @@
 #include "engine/kernels/router.h"
 #include "engine/layers/layer.h"
 #include "engine/layers/places.h"
+#include "engine/layers/router_rows.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
@@ -32,8 +33,14 @@ class RouterPart {
   // logits become their gradient; dnormed is added to; the gradients of the matrix and the bias are
   // made. The bias's is no gradient of a loss: how far the load of its expert is above the mean of
   // all, times num_experts.
+  struct Gradient {
+    Tensor dweights, normed;  // of the weights; as in forward
+  };
   void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
-                const Tensor& dweights, const Tensor& normed, const Tensor& dnormed) const;
+                const Gradient& in, const Tensor& dnormed) const;
+
+  // What it did; before backward.
+  void add_sums(const Context& context, const Kept& kept, RouterSums& sums) const;
 
  private:
   void make_logits(const Context& context, const Tensor& normed, const Tensor& logits) const;
@@ -43,6 +50,8 @@ class RouterPart {
                      const GradientTarget& target) const;
   Tensor wide(const Tensor& tensor, Arena& arena, std::vector<Buffer>& buffers) const;
 
+  // Layers with experts, and this one's place among them.
+  std::int64_t num_layers_ = 0, place_ = 0;
   const model::MoeSpec moe_;
   kernels::RouterShape shape_;
   DType dtype_;

@@ -1,0 +1,147 @@
+// Models with experts and latent attention compute on any layout what one process computes, their
+// auxiliary losses and the biases of their routers among it.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::parity {
+namespace {
+
+using recipe::Recompute;
+
+// Twelve rows a step, whatever the layout.
+struct Case {
+  const char* name;
+  int dp, shard, zero;
+  std::int64_t micro_batch, num_micro_batches;
+  Recompute recompute = Recompute::kNone;
+  bool window = false;
+};
+
+constexpr Case kCases[] = {
+    {"accumulate4", 1, 1, 1, 3, 4},
+    {"recompute", 1, 1, 1, 12, 1, Recompute::kFull},
+    {"selective", 1, 1, 1, 12, 1, Recompute::kSelective},
+    {"dp2", 2, 1, 1, 3, 2},
+    {"shard2_zero1_window", 1, 2, 1, 3, 2, Recompute::kNone, true},
+    {"shard3_zero2", 1, 3, 2, 2, 2, Recompute::kFull},
+    {"shard4_zero3_selective", 1, 4, 3, 1, 3, Recompute::kSelective},
+    {"hsdp2x2_zero3", 2, 2, 3, 1, 3},
+    {"hsdp2x2_zero2_window", 2, 2, 2, 1, 3, Recompute::kFull, true},
+};
+
+Experiment experiment_of(const char* family, const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model = support::small_model(family);
+  experiment.dtype = dtype;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  experiment.layout.shared_window = value.window;
+  return experiment;
+}
+
+void expect_same_steps(const Trajectory& run, const Trajectory& truth, double bound) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
+    EXPECT_NEAR(run.losses[i], truth.losses[i], bound * truth.losses[i]) << "step " << i + 1;
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], bound * truth.grad_norms[i]);
+  }
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients)
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), bound) << name;
+}
+
+void expect_same_parameters(const Trajectory& run, const Trajectory& truth, double bound) {
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound)
+          << name << "[" << i << "]";
+}
+
+class Experts : public testing::TestWithParam<std::tuple<const char*, Case>> {
+ protected:
+  Experiment experiment(DType dtype) const {
+    return experiment_of(std::get<0>(GetParam()), std::get<1>(GetParam()), dtype);
+  }
+  Experiment one_rank(DType dtype) const {
+    return experiment_of(std::get<0>(GetParam()), {"one", 1, 1, 1, 12, 1}, dtype);
+  }
+};
+
+TEST_P(Experts, EqualOneProcessInFloat64) {
+  const auto run = train(experiment(DType::kFloat64));
+  const auto truth = train(one_rank(DType::kFloat64));
+  expect_same_steps(run, truth, 1e-9);
+  expect_same_parameters(run, truth, 1e-6 * 1e-2 * 3);
+}
+
+// Of a few steps: later a token near a tie may go elsewhere.
+TEST_P(Experts, EqualOneProcessInFloat32) {
+  const auto run = train(experiment(DType::kFloat32));
+  expect_same_steps(run, train(one_rank(DType::kFloat32)), 1e-5);
+}
+
+TEST_P(Experts, RepeatBitForBit) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const auto first = train(experiment(dtype)), second = train(experiment(dtype));
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.final_parameters, second.final_parameters);
+  }
+}
+
+// Tokens beyond an expert's capacity drop, counted row by row: no layout changes which.
+TEST_P(Experts, DropTheSameTokens) {
+  Experiment limited = experiment(DType::kFloat64), reference = one_rank(DType::kFloat64);
+  const auto all = train(reference);
+  limited.model.expert_capacity_factor = reference.model.expert_capacity_factor = 0.8;
+  const auto truth = train(reference);
+  EXPECT_GT(std::abs(truth.losses[0] - all.losses[0]), 1e-8 * all.losses[0]);
+  expect_same_steps(train(limited), truth, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    FamiliesByLayouts, Experts,
+    testing::Combine(testing::Values("mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"),
+                     testing::ValuesIn(kCases)),
+    [](const auto& each) {
+      return std::string(std::get<0>(each.param)) + "_" + std::get<1>(each.param).name;
+    });
+
+// The bias of an expert that has more than its share falls by the rate, that of one with less
+// rises, once a step; its gradient is no part of the norm.
+TEST(RouterBias, FollowsTheLoads) {
+  const Experiment experiment = experiment_of("deepseek_v3", {"one", 1, 1, 1, 3, 4},
+                                              DType::kFloat64);
+  Experiment once = experiment;
+  once.num_steps = 1;
+  const auto run = train(once);
+  const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
+  const auto& loads = run.first_gradients.at(name);
+  double sum = 0, squares = 0;
+  for (std::size_t e = 0; e < loads.size(); ++e) {
+    sum += loads[e];
+    const double wanted = loads[e] > 0 ? -0.01 : loads[e] < 0 ? 0.01 : 0;
+    EXPECT_EQ(run.final_parameters.at(name)[e], wanted) << "expert " << e;
+  }
+  EXPECT_EQ(sum, 0);
+  for (const auto& [parameter, gradient] : run.first_gradients)
+    for (const double value : gradient) squares += parameter == name ? 0 : value * value;
+  std::int64_t targets = 0;
+  for (const auto& row : toy_rows(12, 24, 61, 7)) targets += row.num_targets();
+  EXPECT_NEAR(run.grad_norms[0], std::sqrt(squares) / static_cast<double>(targets),
+              1e-9 * run.grad_norms[0]);
+  Experiment frozen = once;
+  frozen.model.router_bias_update_rate = 0;
+  EXPECT_EQ(train(frozen).final_parameters.at(name), std::vector<double>(loads.size(), 0));
+}
+
+}  // namespace
+}  // namespace ptrain::parity
