@@ -203,6 +203,24 @@ void add_supervise(CLI::App& app, Command& chosen) {
   sub->group("");  // internal: not shown in help
 }
 
+void add_doctor(CLI::App& app, Command& chosen) {
+  add(app, chosen, "doctor", "Look at what starting ranks from here would need", &cmd_doctor,
+      std::make_shared<DoctorArguments>());
+}
+
+void add_preflight_node(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<PreflightNodeArguments>();
+  auto* sub = add(app, chosen, "preflight-node",
+                  "Look at this node before ranks start (started by "
+                  "`ptrain`)",
+                  &cmd_preflight_node, args);
+  sub->add_option("--run", args->run, "Run directory");
+  sub->add_option("--engine", args->engine, "Path of the engine");
+  sub->add_option("--hub", args->hub, "Address at which nodes are told of their neighbours");
+  sub->add_option("--port", args->port, "Its port");
+  sub->group("");  // internal: not shown in help
+}
+
 void add_worker(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<WorkerArguments>();
   auto* sub =
@@ -287,6 +305,8 @@ Parsed parse(int argc, const char* const* argv) {
   add_report(app, parsed.command);
   add_completion(app, parsed.command);
   add_supervise(app, parsed.command);
+  add_doctor(app, parsed.command);
+  add_preflight_node(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);

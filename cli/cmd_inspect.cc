@@ -15,7 +15,10 @@
 #include "launcher/submit/commands.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/submit/job_state.h"
+#include "launcher/supervise/chronicle.h"
+#include "launcher/supervise/event_log.h"
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
@@ -127,6 +130,12 @@ Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
   PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   for (const auto& shape : plan.shapes) print(escaped(explanation_of(shape)));
+  PTRAIN_TRY(const auto events, supervise::read_events(directory.events()));
+  for (const auto& line : supervise::chronicle(events)) print_line(line);
+  if (!is_regular_file(directory.verdict())) return ExitCode::kDone;
+  PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
+  print_line(supervise::verdict_line(verdict));
+  if (const auto text = supervise::goodput_text(verdict); !text.empty()) print_line(text);
   return ExitCode::kDone;
 }
 

@@ -48,11 +48,20 @@ Status redirect_to(const std::string& path) {
   return {};
 }
 
+// Before any thread is there: the control connection decides what TERM means.
+void leave_term_to_control() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 }  // namespace
 
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its mpirun
   PTRAIN_TRY(const run::Request request, read_request(arguments.request));
+  if (!request.control_host.empty()) leave_term_to_control();
   PTRAIN_TRY(const int rank, rank_from_environment());
   if (!request.run_directory.empty())  // a probe has none
     PTRAIN_CHECK(

@@ -70,6 +70,15 @@ struct WorkerArguments {
   std::string request;  // JSON, or a file of it
 };
 
+struct PreflightNodeArguments {
+  std::string run;     // run directory; empty: none is looked at
+  std::string engine;  // path of the engine
+  std::string hub;     // address at which the ring is told; empty: no ring
+  int port = 0;
+};
+
+struct DoctorArguments {};
+
 struct InspectArguments {
   std::string run;      // run directory; for list: the folder of runs
   int rank = -1;        // logs: of this rank only
@@ -88,6 +97,8 @@ Result<ExitCode> cmd_export(const ExportArguments& arguments);
 Result<ExitCode> cmd_report(const ReportArguments& arguments);
 Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
+Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments);
+Result<ExitCode> cmd_doctor(const DoctorArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);
 Result<ExitCode> cmd_list(const InspectArguments& arguments);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "launcher/cluster/cluster.h"
@@ -22,6 +23,9 @@ Result<plan::Planning> plan_for_nodes(const recipe::LoadedRecipe& loaded,
 
 // A plan.json that the user gives for a recipe; one of another recipe is refused.
 Result<run::Plan> given_plan(const std::string& path, const recipe::LoadedRecipe& loaded);
+
+// A run's plan made again for these nodes of its Slurm job alone. Nothing is measured again.
+Result<run::Plan> replan_for_nodes(const run::Plan& plan, const std::vector<std::string>& nodes);
 
 // What a run's plan was made from, as far as it is still kept: nothing is measured again.
 Result<plan::PlanInput> kept_input(const run::Plan& plan);

@@ -6,11 +6,14 @@
 #include <chrono>
 
 #include "cli/engine_module.h"
+#include "cli/job_preflight.h"
+#include "cli/planning.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/start/choose.h"
 #include "launcher/start/environment.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/narrate.h"
 #include "launcher/supervise/supervisor.h"
 
 namespace ptrain::cli {
@@ -29,14 +32,6 @@ Status check_start(const run::Plan& plan) {
   return start::check_environment(static_cast<int>(plan.ranks.size()));
 }
 
-std::string layouts_text(const run::Plan& plan) {
-  std::string text;
-  for (const auto& shape : plan.shapes)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", shape.name,
-                        mesh::to_string(shape.layout));
-  return text;
-}
-
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan) {
   const std::string path = new_run_path(given, plan.recipe.name);
@@ -46,7 +41,8 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
   PTRAIN_CHECK(write_plan(directory.plan(), plan));
   supervise::EventLog log(directory);
   PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
-  PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts_text(plan)}}));
+  PTRAIN_CHECK(
+      log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}}));
   return directory;
 }
 
@@ -55,7 +51,18 @@ Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& pla
   PTRAIN_CHECK(check_start(plan));
   PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
-  return supervise::supervise({directory, plan, *backend, worker, signals}).code;
+  supervise::Setup setup{directory, plan, *backend, worker, signals};
+  const cluster::Allocation job = cluster::find_allocation();
+  setup.job = job.job;
+  if (job.end_time > 0) setup.job_end = std::chrono::system_clock::from_time_t(job.end_time);
+  if (const auto allocation = start::usable_allocation()) {
+    PTRAIN_TRY(setup.nodes, cluster::allocated_nodes(*allocation));
+    setup.replan = replan_for_nodes;
+    setup.preflight = [&directory](const run::Plan& planned) {
+      return preflight_run(directory.root, planned);
+    };
+  }
+  return supervise::supervise(setup).code;
 }
 
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan) {

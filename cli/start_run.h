@@ -22,9 +22,6 @@ Status check_start(const run::Plan& plan);
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan);
 
-// "short: dp 2, long: shard 2"
-std::string layouts_text(const run::Plan& plan);
-
 // Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on
 // it; `signals` are held since before it was written, so that none leaves it without a verdict.
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,

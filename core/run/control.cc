@@ -52,6 +52,8 @@ json fields_of(const Stop& m) {
   return {{"type", "stop"}, {"checkpoint", m.checkpoint}, {"reason", m.reason}};
 }
 
+json fields_of(const ShowStacks&) { return {{"type", "show_stacks"}}; }
+
 Result<ControlMessage> read_hello(FieldReader& reader) {
   Hello m;
   reader.get("token", m.token).get("attempt", m.attempt).get("rank", m.rank).get("pid", m.pid);
@@ -153,6 +155,7 @@ Result<ControlMessage> message_from_line(std::string_view line) {
   if (type == "event") return read_event(reader);
   if (type == "goodbye") return read_goodbye(reader);
   if (type == "stop") return read_stop(reader);
+  if (type == "show_stacks") return ShowStacks{};
   return fail(ExitCode::kUsage, fmt::format("'{}' is not a control message", type));
 }
 

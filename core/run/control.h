@@ -69,11 +69,17 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
+// Supervisor -> rank: write to the log where each thread is.
+struct ShowStacks {
+  bool operator==(const ShowStacks&) const = default;
+};
+
 // A longer line, or one that nests deeper, ends the connection.
 inline constexpr std::size_t kMaxControlLine = 65536;
 inline constexpr int kMaxControlDepth = 16;
 
-using ControlMessage = std::variant<Hello, Heartbeat, StepDone, EventMessage, Goodbye, Stop>;
+using ControlMessage =
+    std::variant<Hello, Heartbeat, StepDone, EventMessage, Goodbye, Stop, ShowStacks>;
 
 // JSON, one line, '\n' at its end. Texts so long that the line would end the connection are cut.
 std::string to_line(const ControlMessage& message);

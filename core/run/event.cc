@@ -89,8 +89,25 @@ nlohmann::json to_json(const Verdict& verdict) {
           {"attempt", verdict.attempt},
           {"rank", verdict.rank},
           {"signal", verdict.signal},
-          {"step", verdict.step}};
+          {"step", verdict.step},
+          {"nodes", verdict.nodes},
+          {"held_s", number(verdict.held_s)},
+          {"trained_s", number(verdict.trained_s)}};
 }
+
+namespace {
+
+// What verdicts did not have at first.
+void read_added(const nlohmann::json& json, FieldReader& reader, Verdict& verdict) {
+  if (!json.is_object() || !json.contains("nodes")) return;
+  reader.get("held_s", verdict.held_s).get("trained_s", verdict.trained_s);
+  for (const auto& node : reader.array("nodes")) {
+    if (!node.is_string()) return reader.refuse("verdict: a node is not a text");
+    verdict.nodes.push_back(node.get<std::string>());
+  }
+}
+
+}  // namespace
 
 Result<Verdict> verdict_from_json(const nlohmann::json& json) {
   Verdict verdict;
@@ -99,6 +116,7 @@ Result<Verdict> verdict_from_json(const nlohmann::json& json) {
   reader.get("v", version).get("code", code).get("reason", verdict.reason);
   reader.get("next", verdict.next).get("attempt", verdict.attempt).get("rank", verdict.rank);
   reader.get("signal", verdict.signal).get("step", verdict.step);
+  read_added(json, reader, verdict);
   PTRAIN_CHECK(reader.status());
   PTRAIN_CHECK(check_version(version, "verdict"));
   PTRAIN_TRY(verdict.code, exit_code_from(code));

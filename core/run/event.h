@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 
@@ -51,9 +52,12 @@ struct Verdict {
   std::string reason;  // one line: what happened
   std::string next;    // what to do
   int attempt = 0;
-  int rank = -1;          // the first that failed
-  int signal = 0;         // that killed it
-  std::int64_t step = 0;  // last finished
+  int rank = -1;                        // the first that failed
+  int signal = 0;                       // that killed it
+  std::int64_t step = 0;                // last finished
+  std::vector<std::string> nodes = {};  // of that rank, or those that were lost
+  double held_s = 0;                    // that the supervisor held its machines, in this job
+  double trained_s = 0;                 // of these, in steps that lasted
   bool operator==(const Verdict&) const = default;
 };
 

@@ -5,9 +5,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -19,6 +22,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/control/resident_bytes.h"
+#include "engine/control/stacks.h"
 
 namespace ptrain::control {
 
@@ -26,6 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{1000};
+constexpr std::chrono::milliseconds kTermGrace{1000};
+constexpr unsigned kSilenceMs = 8000;
 constexpr std::size_t kMaxMessage = 4096;  // a line has a limit
 
 [[noreturn]] void unreachable(const run::Request& request) {
@@ -50,7 +56,16 @@ int connect_to(const run::Request& request) {
   }
   const int on = 1;  // a line is small and must not wait for the next
   ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A heartbeat that no one acknowledges: the supervisor's machine is cut off, and has given us up.
+  ::setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilenceMs, sizeof kSilenceMs);
   return file;
+}
+
+sigset_t term_only() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  return set;
 }
 
 run::Hello hello_of(const run::Request& request, int rank) {
@@ -70,6 +85,8 @@ ControlClient::ControlClient(const run::Request& request, int rank) {
   socket_ = connect_to(request);
   fault::point("start.control.hello");
   send(hello_of(request, rank));
+  const sigset_t term = term_only();
+  term_ = ::signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK);
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -79,6 +96,7 @@ ControlClient::~ControlClient() {
   ::shutdown(socket_, SHUT_RDWR);  // wakes the thread
   thread_.join();
   ::close(socket_);
+  if (term_ >= 0) ::close(term_);
 }
 
 void ControlClient::set_phase(std::string phase) {
@@ -140,9 +158,27 @@ void ControlClient::serve() {
       beat();
       next = now + kHeartbeat;
     }
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
-    pollfd entry{socket_, POLLIN, 0};
-    if (::poll(&entry, 1, static_cast<int>(wait.count())) > 0) receive();
+    const auto wake = term_at_ ? std::min(next, *term_at_ + kTermGrace) : next;
+    const auto wait = std::max(Clock::duration(0), wake - now);
+    pollfd entries[] = {{socket_, POLLIN, 0}, {term_, POLLIN, 0}};
+    const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+    ::poll(entries, 2, static_cast<int>(wait_ms));
+    if (entries[0].revents != 0) receive();
+    hear_term();
+  }
+}
+
+void ControlClient::hear_term() {
+  signalfd_siginfo info{};
+  if (term_ >= 0 && ::read(term_, &info, sizeof info) == sizeof info && !term_at_)
+    term_at_ = Clock::now();
+  if (!term_at_) return;
+  if (stop_requested_) {  // what it is for is being done
+    term_at_.reset();
+  } else if (Clock::now() - *term_at_ >= kTermGrace) {
+    const sigset_t term = term_only();
+    ::pthread_sigmask(SIG_UNBLOCK, &term, nullptr);
+    ::raise(SIGTERM);
   }
 }
 
@@ -156,11 +192,16 @@ void ControlClient::receive() {
   for (auto end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
     const auto message = run::message_from_line(std::string_view(unread_).substr(0, end));
     unread_.erase(0, end + 1);
-    if (!message || !std::holds_alternative<run::Stop>(*message)) continue;
-    const std::lock_guard lock(mutex_);
-    stop_ = std::get<run::Stop>(*message);
-    stop_requested_ = true;
+    if (message) obey(*message);
   }
+}
+
+void ControlClient::obey(const run::ControlMessage& message) {
+  if (std::holds_alternative<run::ShowStacks>(message)) return write_stacks();
+  if (!std::holds_alternative<run::Stop>(message)) return;
+  const std::lock_guard lock(mutex_);
+  stop_ = std::get<run::Stop>(message);
+  stop_requested_ = true;
 }
 
 void ControlClient::send(const run::ControlMessage& message) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -22,6 +24,8 @@ struct Collective {
 // A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop;
 // the other functions may be called from any thread. When the connection closes before goodbye(),
 // the process ends itself (_exit) within 2 s: a supervisor that was killed leaves no ranks behind.
+// TERM, which Slurm sends to ranks and supervisor alike, ends it only where the supervisor does not
+// ask for a last checkpoint within a second; all threads must have it blocked.
 // Without a supervisor in the request every function does nothing.
 class ControlClient {
  public:
@@ -53,18 +57,22 @@ class ControlClient {
   void serve();  // body of the thread
   void beat();
   void receive();
+  void obey(const run::ControlMessage& message);
+  void hear_term();
   void send(const run::ControlMessage& message);
   [[noreturn]] void abandon() const;
 
   int socket_ = -1;  // -1: no supervisor
+  int term_ = -1;    // TERM, as a file
   std::atomic<bool> stop_requested_ = false;
   std::atomic<bool> closing_ = false;
   mutable std::mutex mutex_;  // guards all below
   run::Heartbeat state_;
   std::function<Collective()> last_collective_;
   run::Stop stop_;
-  std::mutex send_mutex_;  // lines are written whole
-  std::string unread_;     // of the thread only
+  std::mutex send_mutex_;                                         // lines are written whole
+  std::string unread_;                                            // of the thread only
+  std::optional<std::chrono::steady_clock::time_point> term_at_;  // likewise
   std::thread thread_;
 };
 

@@ -59,7 +59,8 @@ Allocation find_allocation() {
           variable("SLURM_JOB_CPUS_PER_NODE"),
           variable("SLURM_MEM_PER_NODE"),
           variable("SLURMD_NODENAME"),
-          !(variable("SLURM_JOB_GPUS") + variable("SLURM_GPUS_ON_NODE")).empty()};
+          !(variable("SLURM_JOB_GPUS") + variable("SLURM_GPUS_ON_NODE")).empty(),
+          number_of(variable("SLURM_JOB_END_TIME"))};
 }
 
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {

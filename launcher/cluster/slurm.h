@@ -19,6 +19,7 @@ struct Allocation {
   std::string memory;  // MiB of each node; empty: not limited by the job
   std::string here;    // the node that this process is on; empty: on none of Slurm's
   bool has_gpus = false;
+  std::int64_t end_time = 0;  // of the job, in seconds since 1970; 0: not told
 };
 Allocation find_allocation();
 

@@ -71,8 +71,10 @@ class Driver {
     log_.set_attempt(number);
     PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
                             {{"shape", shape.name}, {"num_ranks", prepared.launch.num_ranks}}));
-    PTRAIN_TRY(const supervise::AttemptEnd end,
-               supervise::run_attempt(prepared, log_, progress_, measurements_, setup_.signals));
+    PTRAIN_TRY(
+        const supervise::AttemptEnd end,
+        supervise::run_attempt(prepared, {log_, progress_, measurements_, goodput_, save_times_},
+                               setup_.signals));
     PTRAIN_CHECK(log_.write(run::EventKind::kAttemptEnded, -1, run::to_json(end.verdict)));
     outcome_.verdict = end.verdict;
     outcome_.verdict.step = 0;  // nothing was trained
@@ -129,6 +131,8 @@ class Driver {
   supervise::EventLog log_;
   supervise::Progress progress_;
   supervise::Measurements measurements_;
+  supervise::Goodput goodput_;
+  supervise::SaveTimes save_times_;
   supervise::FolderWatch folder_{setup_.directory};
   Outcome outcome_;
 };

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 #include "launcher/base/subprocess.h"
@@ -14,8 +15,9 @@ struct Launch {
   std::string request_file;
   std::string token;  // of the control connection
   int num_ranks = 1;
-  int threads = 1;    // of one rank
-  int num_nodes = 1;  // each with as many ranks
+  int threads = 1;                      // of one rank
+  int num_nodes = 1;                    // each with as many ranks
+  std::vector<std::string> nodes = {};  // their names; empty: whichever the backend takes
 };
 
 // What the launcher program itself said about the rank that ended the job. rank -1: nothing.

@@ -1,6 +1,6 @@
 #include "launcher/start/choose.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,9 +21,12 @@ std::string srun_path() {
 Result<std::unique_ptr<Backend>> make_srun(const cluster::Allocation& allocation, int num_nodes) {
   PTRAIN_TRY(const auto nodes, cluster::allocated_nodes(allocation));
   PTRAIN_TRY(const auto cpus, cluster::cpus_of_nodes(allocation.cpus));
-  if (nodes.size() >= static_cast<std::size_t>(num_nodes))
-    return std::make_unique<Srun>(srun_path(), Srun::Traits{nodes.back(), std::ranges::min(cpus),
-                                                            can_read_memory_of_others()});
+  if (nodes.size() >= static_cast<std::size_t>(num_nodes)) {
+    const std::string srun = srun_path();
+    return std::make_unique<Srun>(
+        srun, Srun::Traits{nodes.back(), std::ranges::min(cpus), can_read_memory_of_others(),
+                           knows_option(srun, "--overlap")});
+  }
   return fail(ExitCode::kEnvironment,
               fmt::format("the plan needs {} nodes, Slurm job {} has {}", num_nodes, allocation.job,
                           nodes.size()),
@@ -49,6 +52,27 @@ Result<std::unique_ptr<Backend>> choose_backend(int num_nodes) {
                             num_nodes));
   PTRAIN_TRY(Mpirun mpirun, Mpirun::find());
   return std::make_unique<Mpirun>(std::move(mpirun));
+}
+
+base::Command on_each_node(const std::vector<std::string>& nodes) {
+  const std::string srun = srun_path();
+  base::Command command{
+      {srun, "--mpi=none", fmt::format("--nodes={}", nodes.size()),
+       fmt::format("--ntasks={}", nodes.size()), "--ntasks-per-node=1",
+       fmt::format("--nodelist={}", fmt::join(nodes, ",")), "--export=ALL", "--input=none"},
+      {}};
+  if (knows_option(srun, "--overlap")) command.arguments.emplace_back("--overlap");
+  return command;
+}
+
+Status check_pmix_plugin() {
+  PTRAIN_TRY(const base::Finished listed, base::run_to_end({{srun_path(), "--mpi=list"}, {}}));
+  if (listed.output.find("pmix") != std::string::npos) return {};
+  return fail(ExitCode::kEnvironment,
+              fmt::format("Slurm has no plugin pmix, by which ranks find each other; srun "
+                          "--mpi=list says: {}",
+                          listed.output),
+              "ask who runs this cluster to install it (Debian: slurm-wlm-basic-plugins)");
 }
 
 }  // namespace ptrain::start

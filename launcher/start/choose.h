@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "launcher/cluster/slurm.h"
@@ -16,5 +18,11 @@ std::optional<cluster::Allocation> usable_allocation();
 // What starts ranks from here: srun inside a Slurm job, else mpirun on this machine. Errors
 // (kEnvironment): neither can start ranks on so many nodes.
 Result<std::unique_ptr<Backend>> choose_backend(int num_nodes);
+
+// The beginning of a command that runs one task on each of these nodes of our job, without MPI.
+base::Command on_each_node(const std::vector<std::string>& nodes);
+
+// Whether srun can start ranks that find each other (by its plugin pmix).
+Status check_pmix_plugin();
 
 }  // namespace ptrain::start

@@ -1,7 +1,7 @@
 #include "launcher/start/srun.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -36,35 +36,38 @@ LauncherReport ending(int rank, std::string_view text) {
 
 }  // namespace
 
-base::Command Srun::command(const Launch& launch) const {
+std::vector<std::string> Srun::placement(const Launch& launch) const {
   const int per_node = launch.num_ranks / launch.num_nodes;
+  // Ranks fill node after node, as plans place them, and share its CPUs evenly.
+  std::vector<std::string> out{
+      fmt::format("--nodes={}", launch.num_nodes), fmt::format("--ntasks={}", launch.num_ranks),
+      fmt::format("--ntasks-per-node={}", per_node),
+      fmt::format("--cpus-per-task={}", std::max(1, traits_.cpus / per_node)),
+      "--distribution=block"};
+  if (!launch.nodes.empty())
+    out.push_back(fmt::format("--nodelist={}", fmt::join(launch.nodes, ",")));
+  // A step whose node is lost holds its CPUs until Slurm finds that out, minutes later.
+  if (traits_.overlap) out.emplace_back("--overlap");
+  if (per_node > traits_.cpus) out.emplace_back("--overcommit");
+  return out;
+}
+
+base::Command Srun::command(const Launch& launch) const {
   base::Command command;
-  // Ranks fill node after node, as plans place them, and share its CPUs evenly. The user's
-  // SLURM_EXPORT_ENV must not keep the variables below from the ranks.
-  command.arguments = {path_,
-                       "--mpi=pmix",
-                       "--kill-on-bad-exit=1",
-                       fmt::format("--nodes={}", launch.num_nodes),
-                       fmt::format("--ntasks={}", launch.num_ranks),
-                       fmt::format("--ntasks-per-node={}", per_node),
-                       fmt::format("--cpus-per-task={}", std::max(1, traits_.cpus / per_node)),
-                       "--distribution=block",
-                       "--export=ALL",
-                       "--input=none",
-                       launch.worker,
-                       "worker",
-                       "--request",
-                       launch.request_file};
+  command.arguments = {path_, "--mpi=pmix", "--kill-on-bad-exit=1"};
+  const auto places = placement(launch);
+  command.arguments.insert(command.arguments.end(), places.begin(), places.end());
+  // The user's SLURM_EXPORT_ENV must not keep the variables below from the ranks.
+  command.arguments.insert(command.arguments.end(), {"--export=ALL", "--input=none", launch.worker,
+                                                     "worker", "--request", launch.request_file});
   // Slurm's other way for a PMIx fence does not wait for the other nodes (seen with 22.05), and one
   // start of Open MPI in twenty then crashes or hangs.
   command.environment = {{"SLURM_PMIX_FENCE", "ring"},
                          {"OMP_NUM_THREADS", std::to_string(launch.threads)},
                          {"OMP_WAIT_POLICY", "passive"},
                          {"PTRAIN_CONTROL_TOKEN", launch.token}};
-  if (per_node > traits_.cpus) {
-    command.arguments.insert(command.arguments.begin() + 1, "--overcommit");
+  if (launch.num_ranks / launch.num_nodes > traits_.cpus)
     command.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
-  }
   if (!traits_.single_copy)
     for (const char* component : {"vader", "sm"})  // Open MPI 4 and 5
       command.environment.emplace_back(
@@ -95,6 +98,11 @@ LauncherReport Srun::report(std::string_view output) const {
     if (rank >= 0) return ending(rank, line.substr(text + 2));
   }
   return {};
+}
+
+bool knows_option(const std::string& srun, std::string_view option) {
+  const auto help = base::run_to_end({{srun, "--help"}, {}});
+  return help && help->output.find(option) != std::string::npos;
 }
 
 Result<std::string> Srun::control_host() const { return address_towards(traits_.last_node); }

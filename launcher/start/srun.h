@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/result.h"
 #include "launcher/start/backend.h"
@@ -16,6 +17,7 @@ class Srun : public Backend {
     std::string last_node;    // of the job: the way to it is the way to all
     int cpus = 1;             // that the job has on each node, at least
     bool single_copy = true;  // as for mpirun
+    bool overlap = false;     // steps hold a job's CPUs for themselves unless they say --overlap
   };
   Srun(std::string path, Traits traits) : path_(std::move(path)), traits_(std::move(traits)) {}
 
@@ -25,9 +27,14 @@ class Srun : public Backend {
   bool kills_on_term() const override { return true; }
 
  private:
+  std::vector<std::string> placement(const Launch& launch) const;
+
   std::string path_;
   Traits traits_;
 };
+
+// Whether this srun knows the option, by its own help; older ones share CPUs without being told.
+bool knows_option(const std::string& srun, std::string_view option);
 
 // Our IPv4 address on the way to a host, as numbers.
 Result<std::string> address_towards(const std::string& host);

@@ -1,5 +1,6 @@
 #include "launcher/supervise/attempt.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
 
@@ -26,12 +27,6 @@ constexpr std::size_t kMostOutput = 65536;
 
 class Attempt {
  public:
-  struct Listeners {
-    EventLog& log;
-    Progress& progress;
-    Measurements& measurements;
-  };
-
   Attempt(const AttemptSetup& setup, ControlServer server, base::Subprocess process,
           const Listeners& listeners)
       : setup_(setup),
@@ -45,10 +40,13 @@ class Attempt {
   void feed(const Input& input);
   bool has_news(std::chrono::milliseconds wait, int signal_file);
   void obey(const SendStop& output) { server_.send(output.rank, output.stop); }
+  void obey(const AskStacks&) { server_.send(-1, run::ShowStacks{}); }
   void obey(const KillAll& output);
   void obey(const Record& record);
   void end(base::ExitStatus status);
+  void obey(StopSignals& signals);
   void look_around();
+  void watch_time();
 
   double now() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -58,11 +56,13 @@ class Attempt {
   ControlServer server_;
   base::Subprocess process_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  Lifecycle lifecycle_{setup_.request.attempt, setup_.launch.num_ranks, setup_.hang_timeout_s, 0};
+  Lifecycle lifecycle_{setup_.request.attempt, setup_.rank_nodes, setup_.hang_timeout_s, 0};
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
   double looked_at_ = -kLook;
+  bool stop_asked_ = false;
+  bool time_is_up_ = false;
   Listeners listeners_;
 };
 
@@ -85,6 +85,8 @@ void Attempt::obey(const Record& record) {
   if (!written) listeners_.progress.say("warning: " + written.error().message);
   if (record.kind == run::EventKind::kShapeFinished)
     listeners_.measurements.shape_finished(record.fields);
+  if (record.kind == run::EventKind::kCheckpointStarted) listeners_.save_times.save_started(now());
+  if (record.kind == run::EventKind::kCheckpointPublished) listeners_.save_times.save_ended(now());
   for (const auto& line : event_lines(record.kind, record.fields)) listeners_.progress.say(line);
 }
 
@@ -97,18 +99,34 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
       if (const auto* done = std::get_if<run::StepDone>(message)) {
         listeners_.progress.show(*done);
         listeners_.measurements.step(*done);
+        listeners_.goodput.step(done->step, done->step_s);
+        listeners_.save_times.step(done->step_s);
       }
       feed(RankSaid{rank, *message});
     } else {
-      feed(RankGone{rank});
+      feed(RankGone{rank, std::get<ControlServer::Gone>(what).unreachable});
     }
   }
   return !received.empty();
 }
 
+// The last checkpoint has to be on the disk when Slurm ends the job.
+void Attempt::watch_time() {
+  if (setup_.clock == nullptr || stop_asked_) return;
+  const auto left = setup_.clock->left_s();
+  const double reserve = listeners_.save_times.reserve_s();
+  if (!left || *left > reserve) return;
+  stop_asked_ = time_is_up_ = true;
+  feed(
+      StopAsked{fmt::format("the job's time is up in {:.0f} s; the last checkpoint may take {:.0f}",
+                            *left, reserve),
+                0, true});
+}
+
 void Attempt::look_around() {
   if (now() - looked_at_ < kLook) return;
   looked_at_ = now();
+  watch_time();
   if (!setup_.folder.is_there())
     feed(FolderLost{"the run directory " + setup_.directory.root +
                     " was removed or moved while the run went on: nothing more could be saved"});
@@ -127,11 +145,19 @@ void Attempt::end(base::ExitStatus status) {
                      out_of_memory ? memory_kills_.where() : ""});
 }
 
+// USR2 comes from `ptrain stop`, INT from a terminal; the others from Slurm where there is a job.
+void Attempt::obey(StopSignals& signals) {
+  while (const auto signal = signals.next()) {
+    const bool by_slurm = setup_.clock != nullptr && *signal != SIGUSR2 && *signal != SIGINT;
+    stop_asked_ = true;
+    feed(StopAsked{"signal " + std::string(sigabbrev_np(*signal)), *signal, by_slurm});
+  }
+}
+
 Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   while (!lifecycle_.ended()) {
     has_news(kTick, signals.file());
-    while (const auto signal = signals.next())
-      feed(StopAsked{"signal " + std::string(sigabbrev_np(*signal)), *signal, false});
+    obey(signals);
     output_ += process_.read_output();
     if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
     if (const auto status = process_.poll())
@@ -144,7 +170,7 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   const std::string log = setup_.directory.launcher_log(setup_.request.attempt);
   if (const auto kept = publish_file(log, output_); !kept && setup_.folder.is_there())
     listeners_.progress.say("warning: " + kept.error().message);
-  return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape()};
+  return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_};
 }
 
 }  // namespace
@@ -152,12 +178,16 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
 Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& folder,
                                      const run::Plan& plan, const run::ShapePlan& shape,
                                      int number) {
-  AttemptSetup attempt{setup.backend,   {},     {},
-                       setup.directory, folder, plan.recipe.failure.hang_timeout_s};
+  AttemptSetup attempt{
+      setup.backend, {}, {}, setup.directory, folder, plan.recipe.failure.hang_timeout_s, {},
+      nullptr};
   attempt.launch.worker = setup.worker;
   attempt.launch.num_ranks = shape.layout.num_ranks();
   attempt.launch.threads = shape.threads;
   attempt.launch.num_nodes = run::num_nodes(plan);
+  if (!setup.nodes.empty()) attempt.launch.nodes = nodes_of(plan);
+  for (int rank = 0; rank < attempt.launch.num_ranks; ++rank)
+    attempt.rank_nodes.push_back(plan.ranks[static_cast<std::size_t>(rank)].node);
   attempt.request.run_directory = setup.directory.root;
   attempt.request.attempt = number;
   attempt.request.shape = shape.name;
@@ -166,8 +196,8 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
   return attempt;
 }
 
-Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
-                               Measurements& measurements, StopSignals& signals) {
+Result<AttemptEnd> run_attempt(AttemptSetup setup, const Listeners& listeners,
+                               StopSignals& signals) {
   PTRAIN_TRY(setup.request.control_host, setup.backend.control_host());
   PTRAIN_TRY(ControlServer server,
              ControlServer::open(setup.request.attempt, setup.launch.num_ranks,
@@ -178,8 +208,7 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& prog
   PTRAIN_CHECK(publish_file(setup.launch.request_file, run::to_json_text(setup.request)));
   PTRAIN_TRY(base::Subprocess process,
              base::Subprocess::start(setup.backend.command(setup.launch)));
-  return Attempt(setup, std::move(server), std::move(process), {log, progress, measurements})
-      .run(signals);
+  return Attempt(setup, std::move(server), std::move(process), listeners).run(signals);
 }
 
 }  // namespace ptrain::supervise

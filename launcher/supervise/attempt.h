@@ -1,17 +1,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/run/directory.h"
 #include "core/run/plan.h"
 #include "core/run/request.h"
 #include "launcher/start/backend.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/goodput.h"
 #include "launcher/supervise/lifecycle.h"
 #include "launcher/supervise/measurements.h"
 #include "launcher/supervise/progress.h"
 #include "launcher/supervise/run_folder.h"
 #include "launcher/supervise/signals.h"
+#include "launcher/supervise/time_limit.h"
 
 namespace ptrain::supervise {
 
@@ -24,11 +27,14 @@ struct AttemptSetup {
   run::Directory directory;
   const FolderWatch& folder;
   double hang_timeout_s = 0;
+  std::vector<std::string> rank_nodes;  // where each rank is
+  JobClock* clock = nullptr;            // of the Slurm job that this is part of; null: of none
 };
 
 struct AttemptEnd {
   run::Verdict verdict;
   std::string next_shape;
+  bool time_is_up = false;  // it was stopped because the Slurm job ends
 };
 
 // Attempt `number` at one shape of `plan`, which may be another than the run's: makes its folder
@@ -37,9 +43,18 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
                                      const run::Plan& plan, const run::ShapePlan& shape,
                                      int number);
 
+// Who is told what happens in attempts.
+struct Listeners {
+  EventLog& log;
+  Progress& progress;
+  Measurements& measurements;
+  Goodput& goodput;
+  SaveTimes& save_times;
+};
+
 // Starts the ranks and drives a Lifecycle with the real clock, signals and processes. When it
 // returns, no process of the attempt is left.
-Result<AttemptEnd> run_attempt(AttemptSetup setup, EventLog& log, Progress& progress,
-                               Measurements& measurements, StopSignals& signals);
+Result<AttemptEnd> run_attempt(AttemptSetup setup, const Listeners& listeners,
+                               StopSignals& signals);
 
 }  // namespace ptrain::supervise

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -40,6 +41,22 @@ bool equal_secret(std::string_view a, std::string_view b) {
     difference |=
         static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
   return difference == 0;
+}
+
+// The kernel of the other machine acknowledges what is sent and answers probes, whatever its
+// processes do. Heartbeats come every second, so that probes are sent only in their absence.
+void watch_machine(int file) {
+  const int on = 1, second = 1;
+  const unsigned limit_ms = std::chrono::milliseconds(ControlServer::kNodeSilence).count();
+  ::setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &second, sizeof second);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &second, sizeof second);
+  ::setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
+bool says_unreachable(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH ||
+         error == EHOSTDOWN || error == ENETDOWN;
 }
 
 }  // namespace
@@ -100,10 +117,12 @@ void ControlServer::accept() {
   const std::size_t limit = static_cast<std::size_t>(num_ranks_) * 2 + 16;
   const int file = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (file < 0) return;
-  if (connections_.size() < limit)
-    connections_.emplace(file, Connection{});
-  else
+  if (connections_.size() >= limit) {
     ::close(file);
+    return;
+  }
+  watch_machine(file);
+  connections_.emplace(file, Connection{});
 }
 
 void ControlServer::read(int file, std::vector<Received>& received) {
@@ -111,6 +130,7 @@ void ControlServer::read(int file, std::vector<Received>& received) {
   std::array<char, 16384> buffer{};
   const ssize_t size = ::recv(file, buffer.data(), buffer.size(), 0);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const bool unreachable = size < 0 && says_unreachable(errno);
   bool good = size > 0;
   if (good) connection.unread.append(buffer.data(), static_cast<std::size_t>(size));
   while (good) {
@@ -121,7 +141,10 @@ void ControlServer::read(int file, std::vector<Received>& received) {
     good = take_line(connection, line, received);
   }
   if (good && connection.unread.size() <= run::kMaxControlLine) return;
-  if (connection.rank >= 0) received.push_back({connection.rank, Gone{}});
+  if (connection.rank >= 0) {
+    received.emplace_back().rank = connection.rank;
+    received.back().what = Gone{unreachable};
+  }
   ::close(file);
   connections_.erase(file);
 }

@@ -14,10 +14,15 @@ namespace ptrain::supervise {
 
 // The supervisor's side of the control connections: TCP at an address of this machine. A connection
 // that does not begin with a Hello of the right token, attempt and a free rank is closed without a
-// word.
+// word. A machine that answers nothing, not even for a process that is stopped, is taken for lost
+// after kNodeSilence.
 class ControlServer {
  public:
-  struct Gone {};
+  static constexpr std::chrono::seconds kNodeSilence{3};
+
+  struct Gone {
+    bool unreachable = false;  // the machine of the rank, not only the rank
+  };
   struct Received {
     int rank = 0;
     std::variant<run::ControlMessage, Gone> what;

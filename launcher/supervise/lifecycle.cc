@@ -1,6 +1,6 @@
 #include "launcher/supervise/lifecycle.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <string.h>
 
@@ -18,6 +18,14 @@ using run::EventKind;
 constexpr double kLauncherGrace = 2;
 // And it ends by itself, clearing its files away, in about as long after its ranks are killed.
 constexpr double kKillGrace = 1.5;
+// srun kills what it reaches in a tenth of that, and would wait for the lost node until Slurm, too,
+// takes it for lost.
+constexpr double kLostNodeGrace = 0.5;
+// Ranks say something every second, so that connections to machines that were lost together break
+// within a second of each other.
+constexpr double kOtherNodes = 1;
+// For ranks to write where each of their threads is.
+constexpr double kStacks = 1;
 
 // A rank's exit code means something only when it is one of ours.
 ExitCode code_of_exit(int code) {
@@ -25,10 +33,29 @@ ExitCode code_of_exit(int code) {
   return known && is_failure(*known) && code < 128 ? *known : ExitCode::kRankError;
 }
 
+// How long something is waited for after a failure, before all are killed: what the launcher has to
+// say, other nodes that are lost too, stacks in the logs.
+double grace_after(ExitCode code) {
+  switch (code) {
+    case ExitCode::kNodeLost:
+      return kOtherNodes;
+    case ExitCode::kHang:
+      return kStacks;
+    default:
+      return kLauncherGrace;
+  }
+}
+
+// How a rank ends that is killed, or whose peers are.
+bool follows_from_signals(ExitCode code) {
+  return code == ExitCode::kRankError || code == ExitCode::kRankSignal;
+}
+
 }  // namespace
 
-Lifecycle::Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now)
-    : ranks_(static_cast<std::size_t>(num_ranks)),
+Lifecycle::Lifecycle(int attempt, std::vector<std::string> nodes, double hang_timeout_s, double now)
+    : ranks_(nodes.size()),
+      nodes_(std::move(nodes)),
       hang_timeout_s_(hang_timeout_s),
       now_(now),
       progress_at_(now) {
@@ -51,7 +78,7 @@ void Lifecycle::handle(const RankSaid& said) {
 void Lifecycle::hear(int rank, const run::Hello& hello) {
   state(rank).ready = true;
   progress_at_ = now_;
-  outputs_.push_back(
+  outputs_.emplace_back(
       Record{EventKind::kRankReady, rank, {{"pid", hello.pid}, {"host", hello.host}}});
 }
 
@@ -78,7 +105,7 @@ void Lifecycle::hear(int rank, const run::StepDone& done) {
 void Lifecycle::hear(int rank, const run::EventMessage& event) {
   progress_at_ = now_;
   trains_ = trains_ || event.kind == EventKind::kShapeStarted;
-  outputs_.push_back(Record{event.kind, rank, event.fields});
+  outputs_.emplace_back(Record{event.kind, rank, event.fields});
 }
 
 void Lifecycle::hear(int rank, const run::Goodbye& goodbye) {
@@ -89,20 +116,44 @@ void Lifecycle::hear(int rank, const run::Goodbye& goodbye) {
   if (!goodbye.next_shape.empty()) next_shape_ = goodbye.next_shape;
 }
 
-void Lifecycle::hear(int, const run::Stop&) {}  // only the supervisor sends it
+// Only the supervisor sends these.
+void Lifecycle::hear(int, const run::Stop&) {}
+void Lifecycle::hear(int, const run::ShowStacks&) {}
 
 void Lifecycle::handle(const RankGone& gone) {
   if (gone.rank < 0 || gone.rank >= static_cast<int>(ranks_.size())) return;
   state(gone.rank).gone = true;
-  if (!state(gone.rank).said_goodbye)
+  if (state(gone.rank).said_goodbye) return;
+  if (gone.unreachable)
+    lose(nodes_[static_cast<std::size_t>(gone.rank)]);
+  else
     fail({ExitCode::kRankError, gone.rank, 0, "ended without a word", false});
 }
 
+// What peers of a lost node complained of follows from its loss.
+void Lifecycle::lose(const std::string& node) {
+  if (std::ranges::find(lost_nodes_, node) != lost_nodes_.end()) return;
+  if (killed_ ||
+      (failed_ && failure_.code != ExitCode::kRankError && failure_.code != ExitCode::kNodeLost))
+    return;
+  lost_nodes_.push_back(node);
+  const bool one = lost_nodes_.size() == 1;
+  if (one || !failed_) failed_at_ = now_;
+  failed_ = true;
+  failure_ = {ExitCode::kNodeLost, -1, 0,
+              fmt::format("the node{} {} {} not answer any more", one ? "" : "s",
+                          fmt::join(lost_nodes_, ", "), one ? "does" : "do"),
+              true};
+}
+
 void Lifecycle::handle(const StopAsked& asked) {
+  slurm_ends_ = slurm_ends_ || (asked.preempted && asked.signal == SIGTERM);
+  if (slurm_ends_ && failed_ && follows_from_signals(failure_.code)) return cut_short();
+  if (asked.preempted && num_stops_ > 0) return;  // Slurm may repeat itself
   ++num_stops_;
   // Ranks that still start, or read data for minutes, have done nothing that could be saved.
   const bool now = num_stops_ > 1 || !trains_;
-  outputs_.push_back(
+  outputs_.emplace_back(
       Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", now}}});
   if (num_stops_ == 1) stop_ = asked;
   stop_.signal = asked.signal;
@@ -110,7 +161,7 @@ void Lifecycle::handle(const StopAsked& asked) {
   if (now)
     kill(false);
   else
-    outputs_.push_back(SendStop{-1, {true, asked.reason}});
+    outputs_.emplace_back(SendStop{-1, {true, asked.reason}});
 }
 
 void Lifecycle::handle(const FolderLost& lost) {
@@ -120,40 +171,49 @@ void Lifecycle::handle(const FolderLost& lost) {
 }
 
 void Lifecycle::kill(bool launcher_too) {
-  outputs_.push_back(KillAll{launcher_too});
+  outputs_.emplace_back(KillAll{launcher_too});
   if (!killed_) killed_at_ = now_;
   killed_ = true;
 }
 
 void Lifecycle::handle(const Tick&) {
   if (killed_) {
-    if (now_ - killed_at_ > kKillGrace) kill(true);
+    if (now_ - killed_at_ > (lost_nodes_.empty() ? kKillGrace : kLostNodeGrace)) kill(true);
     return;
   }
-  if (failed_ && now_ - failed_at_ > kLauncherGrace) kill(false);
+  const double grace = grace_after(failure_.code);
+  if (failed_ && now_ - failed_at_ > grace) kill(false);
   const double limit = hang_limit(hang_timeout_s_, step_times_, ranks_);
   if (failed_ || now_ - progress_at_ <= limit) return;
   const int rank = suspect(ranks_, now_);
   const std::string what = describe_hang(ranks_, rank, now_ - progress_at_);
-  outputs_.push_back(Record{EventKind::kHangSuspected, rank, {{"what", what}}});
+  outputs_.emplace_back(Record{EventKind::kHangSuspected, rank, {{"what", what}}});
+  outputs_.emplace_back(AskStacks{});
   fail({ExitCode::kHang, rank, 0, what, true});
-  kill(false);
 }
 
 // Only the first failure counts: the others follow from it. The launcher may still name its signal.
 void Lifecycle::fail(Failure failure) {
   if (failed_ || killed_) return;
+  if (slurm_ends_ && follows_from_signals(failure.code)) return cut_short();
   failed_ = true;
   failed_at_ = now_;
   failure_ = std::move(failure);
 }
 
+// Slurm killed ranks that were to save: no fault of theirs.
+void Lifecycle::cut_short() {
+  failed_ = false;
+  cut_short_ = true;
+  kill(false);
+}
+
 void Lifecycle::handle(const LauncherEnded& end) {
   settle(end);
   if (failed_ && failure_.rank >= 0)
-    outputs_.push_back(Record{EventKind::kRankLost,
-                              failure_.rank,
-                              {{"signal", failure_.signal}, {"what", failure_.what}}});
+    outputs_.emplace_back(Record{EventKind::kRankLost,
+                                 failure_.rank,
+                                 {{"signal", failure_.signal}, {"what", failure_.what}}});
   judge();
   ended_ = true;
 }
@@ -175,11 +235,12 @@ void Lifecycle::settle(const LauncherEnded& end) {
   // Whoever said how it ends is believed; only a signal can still follow, and matters.
   const bool all_parted = std::ranges::all_of(ranks_, &LastHeard::said_goodbye);
   if (all_parted && !failed_ && report.signal == 0 && end.status.signal == 0) return;
-  if (!report.lost_node.empty()) {  // what its peers complained of follows from it
-    failure_ = {ExitCode::kNodeLost, -1, 0, "the node " + report.lost_node + " is lost", false};
+  if (!report.lost_node.empty() && lost_nodes_.empty()) {  // Slurm knew it before us
+    lost_nodes_ = {report.lost_node};
+    failure_ = {ExitCode::kNodeLost, -1, 0, "the node " + report.lost_node + " is lost", true};
     failed_ = true;
-    return;
   }
+  if (!lost_nodes_.empty()) return;
   const bool may_replace = !failed_ || may_be_replaced_by(report.rank);
   if (report.signal != 0 && may_replace) {
     const bool memory = report.signal == SIGKILL && !end.out_of_memory.empty();
@@ -208,7 +269,11 @@ void Lifecycle::settle(const LauncherEnded& end) {
 }
 
 void Lifecycle::judge() {
-  if (killed_ && !failed_ && num_stops_ == 1) {
+  if (cut_short_) {
+    verdict_.code = static_cast<ExitCode>(128 + SIGTERM);
+    verdict_.reason =
+        "Slurm ended the job (signal TERM), and with it the ranks, before they could save";
+  } else if (killed_ && !failed_ && num_stops_ == 1) {
     verdict_.code = stop_.preempted ? ExitCode::kPreempted : ExitCode::kStopped;
     verdict_.reason = fmt::format(
         "stopped on request ({}) while it started: there was nothing new to save", stop_.reason);
@@ -219,6 +284,8 @@ void Lifecycle::judge() {
     verdict_.code = failure_.code;
     verdict_.rank = failure_.rank;
     verdict_.signal = failure_.signal;
+    verdict_.nodes = lost_nodes_;
+    if (failure_.rank >= 0) verdict_.nodes = {nodes_[static_cast<std::size_t>(failure_.rank)]};
     verdict_.reason = failure_.rank < 0 ? failure_.what
                                         : fmt::format("rank {}: {}", failure_.rank, failure_.what);
   } else if (worst_.code == ExitCode::kDone && (num_stops_ == 0 || next_shape_.empty())) {

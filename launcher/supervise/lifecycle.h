@@ -19,6 +19,7 @@ struct RankSaid {
 };
 struct RankGone {  // its connection closed
   int rank = 0;
+  bool unreachable = false;  // its whole machine does not answer
 };
 struct LauncherEnded {  // and with it every rank
   base::ExitStatus status;
@@ -28,7 +29,7 @@ struct LauncherEnded {  // and with it every rank
 struct StopAsked {
   std::string reason;
   int signal = 0;
-  bool preempted = false;
+  bool preempted = false;  // by Slurm, or because the job's time is up
 };
 struct FolderLost {  // the run directory was removed or moved: nothing can be saved any more
   std::string what;
@@ -41,6 +42,7 @@ struct SendStop {
   int rank = -1;  // -1: every rank
   run::Stop stop;
 };
+struct AskStacks {};  // of every rank, for its log
 struct KillAll {
   bool launcher_too = false;  // else only what is below it
 };
@@ -49,13 +51,14 @@ struct Record {
   int rank = -1;
   nlohmann::json fields = nlohmann::json::object();
 };
-using Output = std::variant<SendStop, KillAll, Record>;
+using Output = std::variant<SendStop, AskStacks, KillAll, Record>;
 
 // One attempt from its start to its verdict, as a pure state machine: `now` is the caller's clock
 // in seconds. It trusts what ranks said and how they ended, never the launcher's exit code alone.
 class Lifecycle {
  public:
-  Lifecycle(int attempt, int num_ranks, double hang_timeout_s, double now);
+  // `nodes`: where each rank is.
+  Lifecycle(int attempt, std::vector<std::string> nodes, double hang_timeout_s, double now);
 
   std::vector<Output> on(double now, const Input& input);
 
@@ -85,15 +88,20 @@ class Lifecycle {
   void hear(int rank, const run::EventMessage& event);
   void hear(int rank, const run::Goodbye& goodbye);
   void hear(int rank, const run::Stop& stop);
+  void hear(int rank, const run::ShowStacks& show);
   void fail(Failure failure);
+  void lose(const std::string& node);
   void settle(const LauncherEnded& end);
   void judge();
   void kill(bool launcher_too);
+  void cut_short();
   bool may_be_replaced_by(int rank) const;
   LastHeard& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<Output> outputs_;
   std::vector<LastHeard> ranks_;
+  std::vector<std::string> nodes_;       // of each rank
+  std::vector<std::string> lost_nodes_;  // that do not answer
   std::vector<double> step_times_;
   run::Verdict verdict_;
   std::string next_shape_;
@@ -106,7 +114,9 @@ class Lifecycle {
   double failed_at_ = 0;
   double killed_at_ = 0;
   int num_stops_ = 0;
-  bool trains_ = false;  // the ranks are past their start, and may have something to save
+  bool trains_ = false;      // the ranks are past their start, and may have something to save
+  bool slurm_ends_ = false;  // it has told us so, and may kill ranks at any time
+  bool cut_short_ = false;   // and has
   bool killed_ = false;
   bool failed_ = false;
   bool ended_ = false;

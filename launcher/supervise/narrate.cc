@@ -113,6 +113,14 @@ std::string in_words(const mesh::Layout& layout) {
   return text;
 }
 
+std::string layouts_text(const run::Plan& plan) {
+  std::string text;
+  for (const auto& shape : plan.shapes)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", shape.name,
+                        mesh::to_string(shape.layout));
+  return text;
+}
+
 std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory) {
   std::vector<std::string> lines{"run directory: " + directory.root};
   for (const auto& shape : plan.shapes)

@@ -23,6 +23,9 @@ std::vector<std::string> event_lines(run::EventKind kind, const nlohmann::json& 
 // "2 ranks, each a replica; a step is 1 micro-batch of 6 rows a rank".
 std::string in_words(const mesh::Layout& layout);
 
+// "short: dp 2, long: shard 2"
+std::string layouts_text(const run::Plan& plan);
+
 // "12.3k", "1.50 GiB", "95 ms": for people, never for programs.
 std::string short_number(double value);
 std::string short_bytes(double bytes);

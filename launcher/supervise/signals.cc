@@ -42,7 +42,8 @@ StopSignals::~StopSignals() {
 std::optional<int> StopSignals::next() {
   signalfd_siginfo info{};
   while (::read(file_, &info, sizeof info) == sizeof info)
-    if (std::ranges::find(kStops, static_cast<int>(info.ssi_signo)) != std::end(kStops))
+    if ((heeds_warnings_ && info.ssi_signo == SIGUSR1) ||
+        std::ranges::find(kStops, static_cast<int>(info.ssi_signo)) != std::end(kStops))
       return static_cast<int>(info.ssi_signo);
   return std::nullopt;
 }

@@ -5,7 +5,8 @@
 namespace ptrain::supervise {
 
 // While it lives, INT, TERM, HUP, QUIT, XCPU and USR2 no longer end this process: they arrive as
-// numbers to read. USR1, alarms and their like, which mean nothing here, do nothing.
+// numbers to read. Alarms and their like, which mean nothing here, do nothing; nor does USR1, but
+// in a Slurm job, where it is the customary warning that time is nearly up.
 class StopSignals {
  public:
   StopSignals();
@@ -15,9 +16,11 @@ class StopSignals {
 
   int file() const { return file_; }  // for poll()
   std::optional<int> next();          // never waits
+  void heed_warnings() { heeds_warnings_ = true; }
 
  private:
   int file_ = -1;
+  bool heeds_warnings_ = false;
 };
 
 }  // namespace ptrain::supervise

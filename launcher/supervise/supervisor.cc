@@ -1,16 +1,27 @@
 #include "launcher/supervise/supervisor.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
 #include <signal.h>
+#include <string.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/recipe/shapes.h"
+#include "launcher/base/file.h"
+#include "launcher/base/plan_file.h"
 #include "launcher/supervise/attempt.h"
+#include "launcher/supervise/chronicle.h"
+#include "launcher/supervise/follow_up.h"
+#include "launcher/supervise/goodput.h"
+#include "launcher/supervise/history.h"
 #include "launcher/supervise/measurements.h"
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/notify.h"
 #include "launcher/supervise/policy.h"
+#include "launcher/supervise/post_mortem.h"
 #include "launcher/supervise/processes.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
@@ -19,26 +30,39 @@ namespace ptrain::supervise {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 class Supervisor {
  public:
   explicit Supervisor(const Setup& setup)
       : setup_(setup),
+        plan_(setup.plan),
         log_(setup.directory),
         progress_(stderr, recipe::total_steps(setup.plan.recipe),
-                  setup.plan.recipe.log.every_steps) {}
+                  setup.plan.recipe.log.every_steps),
+        clock_(setup.job, setup.job_end) {}
 
   run::Verdict run();
 
  private:
+  run::Verdict attempts();
+  Status use_nodes();
+  Status look_at_nodes();
+  Status replace_plan(run::Plan plan);
   Result<AttemptEnd> attempt(const std::string& shape);
   Decision judge(const AttemptEnd& end);
+  Status leave_post_mortem(const run::Verdict& verdict);
+  std::optional<run::Verdict> prepare_restart(const Decision& decision,
+                                              const run::Verdict& verdict);
+  std::optional<int> signal_within(double seconds);
   // Said once: a full disk, or a run directory that is gone, takes none of several files.
   void note(const Status& written) {
     if (!written && !std::exchange(noted_, true))
       progress_.say("warning: " + written.error().message);
   }
-  run::Verdict finish(const run::Verdict& verdict);
-  run::Verdict finish(const Error& error);
+  run::Verdict finish(run::Verdict verdict);
+  run::Verdict go_on_elsewhere(run::Verdict verdict);
+  run::Verdict verdict_of(const Error& error) const;
   void say_all(const std::vector<std::string>& lines) {
     for (const auto& line : lines) progress_.say(line);
   }
@@ -51,95 +75,210 @@ class Supervisor {
   // damaged the engine knows better, and asks for another shape.
   // With all steps done, someone has found the last checkpoint damaged.
   std::string next_shape() const {
-    const auto name =
-        next_shape_name(setup_.plan, std::max(newest_checkpoint(), setup_.plan.origin.step));
-    return name.empty() ? setup_.plan.shapes.back().name : name;
+    const auto name = next_shape_name(plan_, std::max(newest_checkpoint(), plan_.origin.step));
+    return name.empty() ? plan_.shapes.back().name : name;
+  }
+  std::optional<int> max_restarts() const {
+    const auto given = plan_.recipe.failure.max_restarts;
+    return given || !setup_.job.empty() ? given : 0;
   }
 
   const Setup& setup_;
+  run::Plan plan_;  // of the next attempt
   EventLog log_;
   Progress progress_;
   Measurements measurements_;
+  Goodput goodput_;
+  SaveTimes save_times_;
+  JobClock clock_;
+  History history_;
+  std::vector<std::string> nodes_;  // of the job, that may be used
   FolderWatch folder_{setup_.directory};
+  Clock::time_point start_ = Clock::now();
   int attempt_ = 0;
   int num_restarts_ = 0;
-  std::int64_t checkpoint_before_ = -1;
+  bool time_is_up_ = false;  // the last attempt was stopped because the job ends
   bool noted_ = false;
 };
 
+// Leaves out the nodes that failed before, and plans again where too few are left.
+Status Supervisor::use_nodes() {
+  if (setup_.nodes.empty()) return {};
+  nodes_ = usable_nodes(setup_.nodes, history_, run::num_nodes(plan_));
+  if (nodes_.empty()) return fail(ExitCode::kNodeLost, "no node of the job is left");
+  PTRAIN_TRY(run::Plan placed, place(plan_, nodes_, setup_.replan));
+  const bool is_new = placed.shapes != plan_.shapes;
+  plan_ = placed;
+  return is_new ? replace_plan(std::move(placed)) : Status{};
+}
+
+Status Supervisor::look_at_nodes() {
+  if (!setup_.preflight) return {};
+  PTRAIN_TRY(const auto warnings, setup_.preflight(plan_));
+  for (const auto& warning : warnings) {
+    progress_.say("warning: " + warning);
+    note(log_.write(run::EventKind::kWarning, -1, {{"message", warning}}));
+  }
+  return {};
+}
+
+Status Supervisor::replace_plan(run::Plan plan) {
+  PTRAIN_CHECK(write_plan(setup_.directory.plan(), plan));
+  const std::string layouts = layouts_text(plan);
+  progress_.say(fmt::format("planned again for {}: {}", fmt::join(nodes_, ", "), layouts));
+  return log_.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts}, {"nodes", nodes_}});
+}
+
 Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
-  const auto& shapes = setup_.plan.shapes;
+  const auto& shapes = plan_.shapes;
   const auto found = std::ranges::find(shapes, shape, &run::ShapePlan::name);
   if (found == shapes.end())
     return fail(ExitCode::kUsage, fmt::format("the plan has no shape '{}'", shape));
   attempt_ = next_attempt(setup_.directory);
   log_.set_attempt(attempt_);
-  checkpoint_before_ = newest_checkpoint();
-  PTRAIN_TRY(const AttemptSetup prepared,
-             prepare_attempt(setup_, folder_, setup_.plan, *found, attempt_));
+  PTRAIN_TRY(AttemptSetup prepared, prepare_attempt(setup_, folder_, plan_, *found, attempt_));
+  if (!setup_.job.empty()) prepared.clock = &clock_;
   PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
-                          {{"shape", shape}, {"num_ranks", prepared.launch.num_ranks}}));
-  return run_attempt(prepared, log_, progress_, measurements_, setup_.signals);
+                          {{"shape", shape},
+                           {"num_ranks", prepared.launch.num_ranks},
+                           {"nodes", nodes_of(plan_)},
+                           {"job", setup_.job}}));
+  return run_attempt(prepared, {log_, progress_, measurements_, goodput_, save_times_},
+                     setup_.signals);
 }
 
 Decision Supervisor::judge(const AttemptEnd& end) {
-  const Decision decision =
-      decide({end.verdict, end.next_shape, num_restarts_, setup_.plan.recipe.failure.max_restarts,
-              checkpoint_before_, newest_checkpoint(), !folder_.is_there()});
+  Past past{end.verdict,         end.next_shape,
+            history_.failures,   num_restarts_,
+            max_restarts(),      newest_checkpoint(),
+            !folder_.is_there(), static_cast<int>(std::max<std::size_t>(1, nodes_.size()))};
+  const Failure failure{setup_.job,       end.verdict.code, end.verdict.rank,
+                        end.verdict.step, past.checkpoint,  end.verdict.nodes};
+  if (is_failure(failure.code)) history_.failures.push_back(failure);
+  past.failures = history_.failures;
+  const Decision decision = decide(past);
   // A full disk must not keep the run from its verdict.
-  note(log_.write(run::EventKind::kAttemptEnded, -1, run::to_json(end.verdict)));
-  note(log_.write(run::EventKind::kDecision, -1,
-                  {{"code", static_cast<int>(decision.code)}, {"next", decision.next}}));
+  note(log_.write(run::EventKind::kAttemptEnded, -1, to_fields(end.verdict, failure)));
+  note(log_.write(run::EventKind::kDecision, -1, to_fields(decision, setup_.job)));
+  if (is_failure(failure.code)) note(leave_post_mortem(end.verdict));
   return decision;
 }
 
-run::Verdict Supervisor::finish(const run::Verdict& verdict) {
+Status Supervisor::leave_post_mortem(const run::Verdict& verdict) {
+  if (!folder_.is_there()) return {};
+  return publish_file(setup_.directory.attempt_folder(attempt_) + "/post-mortem.txt",
+                      post_mortem(setup_.directory, plan_, verdict, slurm_facts(setup_.job)));
+}
+
+std::optional<int> Supervisor::signal_within(double seconds) {
+  pollfd entry{setup_.signals.file(), POLLIN, 0};
+  ::poll(&entry, 1, static_cast<int>(seconds * 1000));
+  return setup_.signals.next();
+}
+
+// A verdict: there will be no restart after all.
+std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision,
+                                                        const run::Verdict& verdict) {
+  ++num_restarts_;
+  progress_.say(verdict_line(verdict));
+  history_.excluded.insert(history_.excluded.end(), decision.exclude.begin(),
+                           decision.exclude.end());
+  if (const auto signal = signal_within(decision.wait_s)) {
+    run::Verdict stopped = verdict;
+    stopped.code = ExitCode::kStopped;
+    stopped.reason = fmt::format("stopped on request (signal {}) before a restart; before that: {}",
+                                 sigabbrev_np(*signal), verdict.reason);
+    stopped.next = "continue with `ptrain resume`";
+    return stopped;
+  }
+  const Status placed = use_nodes();
+  if (placed) return std::nullopt;
+  run::Verdict last = verdict;
+  last.reason += fmt::format("; the run cannot go on without {}: {}",
+                             fmt::join(history_.excluded, ", "), placed.error().message);
+  last.next = "continue with `ptrain resume` where there are enough nodes";
+  return last;
+}
+
+run::Verdict Supervisor::finish(run::Verdict verdict) {
   progress_.finish();
+  verdict.held_s = std::chrono::duration<double>(Clock::now() - start_).count();
+  // After a failure the steps behind the newest checkpoint are lost.
+  verdict.trained_s =
+      goodput_.trained_s(is_failure(verdict.code) ? newest_checkpoint() : verdict.step);
   // Said even when a full disk takes no more files: it may be all that is left of the verdict.
   note(log_.write(verdict));
   note(log_.write(run::EventKind::kRunEnded, -1,
                   {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
-  say_all(measurements_.beside(setup_.plan));
+  say_all(measurements_.beside(plan_));
   say_all(failure_lines(setup_.directory, verdict));
+  if (const auto text = goodput_text(verdict); is_failure(verdict.code) && !text.empty())
+    progress_.say(text);
   progress_.say("run directory: " + setup_.directory.root);
+  progress_.say(verdict_line(verdict));
+  note(notify(plan_.recipe.failure.notify, setup_.directory, verdict));
+  return go_on_elsewhere(std::move(verdict));
+}
+
+// Last of all, since Slurm may end us for it.
+run::Verdict Supervisor::go_on_elsewhere(run::Verdict verdict) {
+  if (!time_is_up_ || verdict.code != ExitCode::kPreempted) return verdict;
+  const auto done =
+      follow_up(plan_.recipe.failure.time_limit, setup_.job, setup_.directory.script());
+  if (done) return verdict;
+  verdict.next = done.error().message + "; " + done.error().hint;
+  note(log_.write(verdict));
   progress_.say(verdict_line(verdict));
   return verdict;
 }
 
 // The ranks could not even be started.
-run::Verdict Supervisor::finish(const Error& error) {
+run::Verdict Supervisor::verdict_of(const Error& error) const {
   run::Verdict verdict;
   verdict.code = error.code;
   verdict.reason = error.message;
   verdict.next = error.hint;
   verdict.attempt = attempt_;
-  return finish(verdict);
+  return verdict;
 }
 
-run::Verdict Supervisor::run() {
-  adopt_orphans();
-  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that ends must not end the run
-  say_all(start_lines(setup_.plan, setup_.directory));
+run::Verdict Supervisor::attempts() {
+  if (const auto placed = use_nodes(); !placed) return verdict_of(placed.error());
+  if (const auto looked = look_at_nodes(); !looked) return verdict_of(looked.error());
+  say_all(start_lines(plan_, setup_.directory));
   std::string shape = next_shape();
   for (;;) {
     const auto ended = attempt(shape);
-    if (!ended) return finish(ended.error());
+    if (!ended) return verdict_of(ended.error());
     const AttemptEnd& end = *ended;
     const Decision decision = judge(end);
     run::Verdict verdict = end.verdict;
     if (verdict.step == 0)  // it ended before its first step
-      verdict.step = std::max({verdict.step, newest_checkpoint(), setup_.plan.origin.step});
+      verdict.step = std::max({verdict.step, newest_checkpoint(), plan_.origin.step});
     verdict.code = decision.code;
     verdict.next = decision.next;
-    if (decision.action == AfterAttempt::kFinish) return finish(verdict);
+    time_is_up_ = end.time_is_up;
+    if (time_is_up_ && verdict.code == ExitCode::kPreempted)
+      if (auto next = follow_up_text(plan_.recipe.failure.time_limit, setup_.job); !next.empty())
+        verdict.next = std::move(next);
+    if (decision.action == AfterAttempt::kFinish) return verdict;
     if (decision.action == AfterAttempt::kRestart) {
-      ++num_restarts_;
-      progress_.say(verdict_line(verdict));
+      if (auto last = prepare_restart(decision, verdict)) return *last;
       shape = next_shape();
     } else {
       shape = end.next_shape;
     }
   }
+}
+
+run::Verdict Supervisor::run() {
+  adopt_orphans();
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that ends must not end the run
+  if (const auto events = read_events(setup_.directory.events()))
+    history_ = history_of(*events, setup_.job);
+  if (!setup_.job.empty()) setup_.signals.heed_warnings();
+  if (!setup_.job.empty()) num_restarts_ = num_failures_of(history_, setup_.job);
+  return finish(attempts());
 }
 
 }  // namespace

@@ -17,93 +17,16 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from cluster import Cluster, until, why_not  # noqa: E402
+from cluster import until, why_not  # noqa: E402
+from runs import DP, SHARDED, Runs  # noqa: E402
 
 FOLDER, PTRAIN = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
 
-RECIPE = """\
-version: 1
-name: cluster
-seed: 5
-model: {hidden_size: 24, intermediate_size: 40, num_hidden_layers: 2, num_attention_heads: 2,
-        num_key_value_heads: 1}
-data: {tokenizer: byte, train: [{path: "text/*.txt"}], packing: {window: 64}, cache: cache}
-shapes:
-  - {name: short, sequence: 24, global_batch_tokens: 288, steps: STEPS}
-  - {name: long, sequence: 48, global_batch_tokens: 192, steps: 5}
-learning_rate: {peak: 3e-3, warmup_steps: 5}
-precision: fp32
-checkpoint: {every_steps: 10}
-"""
-DP = "parallel={dp: 2, shard: 1}"
-SHARDED = "parallel={dp: 1, shard: 2, zero: 3}"
+ONCE = "failure.max_restarts=0"
 
 
-class RunTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.work = FOLDER / "runs of ptrain"  # blanks in every path
-        shutil.rmtree(cls.work, ignore_errors=True)
-        (cls.work / "text").mkdir(parents=True)
-        for i in range(60):
-            (cls.work / "text" / f"{i:02}.txt").write_text(f"{i} is {i * i} " * (i % 13 + 1))
-        cls.write_recipe("recipe.yaml", 20)
-        cls.write_recipe("long.yaml", 4000)
-        cls.cluster = Cluster(FOLDER / "state-runs", visible=[FOLDER, PTRAIN.parent])
-        cls.addClassCleanup(cls.cluster.down)
-        cls.cluster.up(node_timeout=5)
-        # As ptrain finds a cluster: nothing is prepared for MPI.
-        cls.environment = {"SLURM_PMIX_FENCE": "", "CI": "1", "HOME": str(cls.work),
-                           "XDG_CACHE_HOME": str(cls.work / "cache-of-user")}
-
-    @classmethod
-    def write_recipe(cls, name, steps):
-        (cls.work / name).write_text(RECIPE.replace("STEPS", str(steps)))
-
-    def tearDown(self):
-        for name in self.cluster.nodes:
-            self.cluster.restore(name)
-        self.cluster.run("scancel", "--user=root")
-        self.cluster.wait_for_nodes()
-
-    def ptrain(self, num_nodes, *arguments, code=0):
-        """In a job of so many nodes, on the login node, to its end; what it said."""
-        done = self.cluster.run("salloc", "-Q", f"-N{num_nodes}", PTRAIN, *arguments, cwd=self.work,
-                                check=False, timeout=120, environment=self.environment)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
-    def started(self, name, num_nodes, *arguments):
-        """A run in a batch job, once it has made 20 steps: its number."""
-        command = " ".join(f"'{word}'" for word in (PTRAIN, *arguments, "--directory", name))
-        # Without these Slurm itself ends a job whose node is lost, and starts it again.
-        job = self.cluster.submit(command, f"-N{num_nodes}", "--no-kill", "--no-requeue",
-                                  f"--output={self.work}/{name}.out", cwd=self.work)
-        self.wait_for_step(job, name, 20)
-        return job
-
-    def wait_for_step(self, job, name, step):
-        def trains():
-            state = self.cluster.job(job)["JobState"]
-            if state not in ("PENDING", "CONFIGURING", "RUNNING"):
-                self.fail(f"{state}: " + (self.work / f"{name}.out").read_text())
-            return self.num_steps(name) >= step
-        until(trains, 60, f"{name} makes {step} steps")
-
-    def num_steps(self, name):
-        path = self.work / name / "metrics.jsonl"
-        return path.read_text().count("\n") if path.exists() else 0
-
-    def read(self, name, file):
-        return json.loads((self.work / name / file).read_text())
-
-    def losses(self, name):
-        lines = (self.work / name / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line)["loss"] for line in lines]
-
-    def no_rank_left(self):
-        return all(self.cluster.run("pgrep", "-x", "ptrain", on=name, check=False).returncode != 0
-                   for name in self.cluster.nodes)
+class RunTest(Runs):
+    folder, binary = FOLDER, PTRAIN
 
     def test_two_nodes_as_one(self):
         self.ptrain(1, "run", "recipe.yaml", "--directory", "one")
@@ -146,7 +69,7 @@ class RunTest(unittest.TestCase):
         self.assertRegex(said, "srun --mpi=pmix --kill-on-bad-exit=1 --nodes=4 --ntasks=4 ")
 
     def test_a_rank_dies(self):
-        job = self.started("dies", 2, "run", "long.yaml", DP)
+        job = self.started("dies", 2, "run", "long.yaml", DP, ONCE)
         self.cluster.run("pkill", "-9", "-x", "ptrain", on="node2")
         self.assertEqual(self.cluster.wait(job)["ExitCode"], "11:0")
         verdict = self.read("dies", "verdict.json")
@@ -154,12 +77,13 @@ class RunTest(unittest.TestCase):
         until(self.no_rank_left, 5, "no rank is left")
 
     def test_a_node_is_lost(self):
-        job = self.started("lost", 2, "run", "long.yaml", DP)
+        job = self.started("lost", 2, "run", "long.yaml", DP, ONCE)
         self.cluster.kill_node("node2")
         begin = time.monotonic()
         ended = self.cluster.wait(job)
         print(f"a lost node was known after {time.monotonic() - begin:.1f} s", file=sys.stderr)
         self.assertEqual(ended["ExitCode"], "14:0")
+        self.assertEqual(self.read("lost", "verdict.json")["nodes"], ["node2"])
         self.assertIn("node2", self.read("lost", "verdict.json")["reason"])
         self.cluster.restore("node2")
         until(self.no_rank_left, 5, "no rank is left")

@@ -83,6 +83,10 @@ TEST_P(Hangs, AreNamedWithStepAndCollective) {
   EXPECT_TRUE(said("last collective world all_reduce#") || said("waits in world all_reduce#"))
       << output_;
   EXPECT_EQ(count(run::EventKind::kHangSuspected), 1);
+  // The peer of a rank that stands still can still say where its threads are.
+  const std::string log = read(run_.rank_log(1, 0));
+  EXPECT_NE(log.find("-- thread "), std::string::npos) << log;
+  EXPECT_NE(log.find("libptrain_engine.so"), std::string::npos) << log;
   EXPECT_LT(took_, 10);
 }
 

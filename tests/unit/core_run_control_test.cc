@@ -25,6 +25,7 @@ TEST(Control, EveryKindComesBack) {
   expect_round_trip(Goodbye{ExitCode::kNonFinite, "bad", ""});
   expect_round_trip(Goodbye{ExitCode::kDone, "", "long"});
   expect_round_trip(Stop{false, "signal INT"});
+  expect_round_trip(ShowStacks{});
 }
 
 TEST(Control, NumbersThatJsonLacksComeBack) {

@@ -51,13 +51,19 @@ TEST(Event, FieldsKeepNumbersThatJsonLacks) {
 }
 
 TEST(Verdict, ComesBackAndChecksItsCode) {
-  const Verdict verdict{ExitCode::kHang, "rank 1: no progress", "resume", 2, 1, 0, 77};
+  const Verdict verdict{
+      ExitCode::kHang, "rank 1: no progress", "resume", 2, 1, 0, 77, {"node1"}, 9.5, 7.25};
   EXPECT_EQ(verdict_from_json(to_json(verdict)), verdict);
   auto json = to_json(verdict);
   json["code"] = 130;  // ptrain itself ended by INT
   EXPECT_TRUE(verdict_from_json(json));
   json["code"] = 42;
   EXPECT_FALSE(verdict_from_json(json));
+  json = to_json(verdict);
+  json["nodes"] = {1};
+  EXPECT_FALSE(verdict_from_json(json));
+  for (const char* added : {"nodes", "held_s", "trained_s"}) json.erase(added);
+  EXPECT_TRUE(verdict_from_json(json));  // of an earlier version
 }
 
 TEST(Request, ComesBack) {

@@ -17,9 +17,15 @@ TEST(Srun, CommandLine) {
 
 TEST(Srun, MoreRanksThanCpusWaitWithoutSpinning) {
   const auto text = base::to_text(Srun("/s", {"n", 3, true}).command({"/p", "/r", "", 8, 1, 2}));
-  EXPECT_NE(text.find("OMPI_MCA_mpi_yield_when_idle=1 /s --overcommit --mpi=pmix"),
-            std::string::npos);
+  EXPECT_NE(text.find("OMPI_MCA_mpi_yield_when_idle=1 /s --mpi=pmix"), std::string::npos);
+  EXPECT_NE(text.find(" --overcommit "), std::string::npos);
   EXPECT_NE(text.find("--cpus-per-task=1 "), std::string::npos);
+}
+
+TEST(Srun, NamesTheNodesAndSharesCpusWithStepsThatHang) {
+  const Srun srun("/s", {"node4", 4, true, true});
+  const auto text = base::to_text(srun.command({"/p", "/r", "", 4, 1, 2, {"node1", "node3"}}));
+  EXPECT_NE(text.find(" --nodelist=node1,node3 --overlap --export=ALL "), std::string::npos);
 }
 
 TEST(Srun, NoSingleCopyWhereItIsForbidden) {

@@ -11,7 +11,7 @@ namespace {
 class Script {
  public:
   explicit Script(int num_ranks = 2, double hang_s = 10)
-      : num_ranks_(num_ranks), lifecycle_(1, num_ranks, hang_s, 0) {}
+      : num_ranks_(num_ranks), lifecycle_(1, nodes_of(num_ranks), hang_s, 0) {}
 
   Script& at(double now) {
     now_ = now;
@@ -21,6 +21,7 @@ class Script {
   Script& feed(const Input& input) {
     for (const auto& output : lifecycle_.on(now_, input)) {
       if (std::holds_alternative<KillAll>(output)) ++num_kills;
+      if (std::holds_alternative<AskStacks>(output)) ++num_asked;
       if (const auto* stop = std::get_if<SendStop>(&output)) stops.push_back(*stop);
       if (const auto* record = std::get_if<Record>(&output)) records.push_back(*record);
     }
@@ -46,6 +47,7 @@ class Script {
     feed(RankSaid{rank, run::Goodbye{code, "because", std::move(next)}});
     return feed(RankGone{rank});
   }
+  Script& unreachable(int rank) { return feed(RankGone{rank, true}); }
   Script& gone(int rank) { return feed(RankGone{rank}); }
   Script& ended(int code, start::LauncherReport report = {}, std::string out_of_memory = "") {
     return feed(LauncherEnded{{code, 0}, report, out_of_memory});
@@ -59,11 +61,18 @@ class Script {
   }
   const Lifecycle& lifecycle() const { return lifecycle_; }
 
-  int num_kills = 0;
+  int num_kills = 0, num_asked = 0;
   std::vector<SendStop> stops;
   std::vector<Record> records;
 
  private:
+  // "node0", "node0", "node1" ...
+  static std::vector<std::string> nodes_of(int num_ranks) {
+    std::vector<std::string> nodes;
+    for (int rank = 0; rank < num_ranks; ++rank) nodes.push_back("node" + std::to_string(rank / 2));
+    return nodes;
+  }
+
   int num_ranks_;
   double now_ = 0;
   Lifecycle lifecycle_;
@@ -110,6 +119,36 @@ TEST(Lifecycle, ALostNodeIsTheCauseOfItsPeersComplaints) {
   script.hello().goodbye(0, ExitCode::kRankError).ended(143, {-1, 0, 0, "node2"});
   EXPECT_EQ(script.verdict().code, ExitCode::kNodeLost);
   EXPECT_EQ(script.verdict().reason, "the node node2 is lost");
+}
+
+TEST(Lifecycle, AMachineThatDoesNotAnswerIsALostNode) {
+  Script script(6);
+  script.hello().at(100).unreachable(3).at(100.9).tick();
+  EXPECT_EQ(script.num_kills, 0);  // others may have gone with it
+  script.unreachable(2).at(101.1).tick();
+  EXPECT_EQ(script.num_kills, 1);
+  script.at(101.7).tick();  // srun waits for the lost node
+  EXPECT_EQ(script.num_kills, 2);
+  script.ended(143, {0, SIGKILL, 0});  // Slurm's own words on those that we killed
+  EXPECT_EQ(script.verdict().code, ExitCode::kNodeLost);
+  EXPECT_EQ(script.verdict().reason, "the node node1 does not answer any more");
+  EXPECT_EQ(script.verdict().nodes, std::vector<std::string>{"node1"});
+}
+
+TEST(Lifecycle, NodesThatAreLostTogetherAreNamedTogether) {
+  Script script(6);
+  script.hello().at(100).goodbye(0, ExitCode::kRankError).at(100.5).unreachable(2);
+  script.at(101).unreachable(4).at(102).tick();
+  EXPECT_EQ(script.num_kills, 1);
+  script.ended(143, {0, SIGKILL, 0});
+  EXPECT_EQ(script.verdict().reason, "the nodes node1, node2 do not answer any more");
+  EXPECT_EQ(script.verdict().nodes, (std::vector<std::string>{"node1", "node2"}));
+}
+
+TEST(Lifecycle, TheNodeOfTheRankThatFailedIsToldOfToo) {
+  Script script(4);
+  script.hello().gone(3).ended(137, {3, SIGKILL, 0});
+  EXPECT_EQ(script.verdict().nodes, std::vector<std::string>{"node1"});
 }
 
 TEST(Lifecycle, ARanksOwnWordStandsWhenItAbortsAfterwards) {
@@ -174,7 +213,11 @@ TEST(Lifecycle, TheLaggardOfAHangIsNamed) {
   }
   EXPECT_EQ(script.num_kills, 0);  // phases changed at 2
   script.at(12.1).tick();
+  EXPECT_EQ(script.num_kills, 0);
+  EXPECT_EQ(script.num_asked, 1);  // first they say where they are
+  script.at(13.2).tick();
   EXPECT_EQ(script.num_kills, 1);
+  EXPECT_EQ(script.num_asked, 1);
   script.ended(137, {0, SIGKILL, 0});
   EXPECT_EQ(script.verdict().code, ExitCode::kHang);
   EXPECT_EQ(script.verdict().rank, 1);
@@ -187,7 +230,7 @@ TEST(Lifecycle, SlowPhasesGetFiveTimesTheLimit) {
   Script first(2, 10), validation(2, 10);
   first.hello().at(49).tick();  // before the first step
   EXPECT_EQ(first.num_kills, 0);
-  first.at(51).tick();
+  first.at(51).tick().at(52.1).tick();
   EXPECT_EQ(first.num_kills, 1);
   validation.hello().at(1).step(1).beat(0, 1, "validation").at(50).tick();
   EXPECT_EQ(validation.num_kills, 0);
@@ -246,6 +289,29 @@ TEST(Lifecycle, AStopWaitsForTheStepOnceTrainingHasBegun) {
     EXPECT_EQ(script->num_kills, 0);
     EXPECT_EQ(script->stops.size(), 1u);
   }
+}
+
+// scancel reaches ranks, supervisor and often srun within milliseconds, in any order.
+TEST(Lifecycle, RanksThatSlurmKillsAreNotToBlame) {
+  const StopAsked by_slurm{"signal TERM", SIGTERM, true};
+  Script before, after;
+  before.hello().step(9).feed(by_slurm).at(0.1).gone(0).gone(1).ended(143, {0, SIGKILL, 0});
+  after.hello().step(9).gone(0).at(0.1).feed(by_slurm).gone(1).ended(143, {0, SIGKILL, 0});
+  for (const Script* script : {&before, &after}) {
+    EXPECT_EQ(static_cast<int>(script->verdict().code), 128 + SIGTERM);
+    EXPECT_EQ(script->verdict().rank, -1);
+    EXPECT_EQ(script->verdict().step, 9);
+  }
+}
+
+TEST(Lifecycle, ASaveThatSlurmLeavesTimeForIsAPreemption) {
+  Script script;
+  script.hello().step(9).feed(StopAsked{"time is up", 0, true});
+  script.feed(StopAsked{"signal TERM", SIGTERM, true});  // it does not hurry us
+  EXPECT_EQ(script.num_kills, 0);
+  script.goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
+  EXPECT_EQ(script.verdict().code, ExitCode::kPreempted);
+  EXPECT_EQ(script.verdict().reason, "stopped on request (time is up), checkpoint written");
 }
 
 TEST(Lifecycle, ALostFolderEndsTheRun) {

@@ -1,0 +1,33 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "cli/commands.h"
+#include "cli/doctor.h"
+#include "cli/engine_module.h"
+#include "cli/output.h"
+#include "launcher/preflight/node_check.h"
+#include "launcher/preflight/ring.h"
+
+namespace ptrain::cli {
+
+Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
+  const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
+  const std::string mark = token == nullptr ? "" : token;
+  PTRAIN_TRY(const std::string binary, own_path());
+  auto report = preflight::check_node({binary, arguments.engine, arguments.run, mark});
+  if (!arguments.hub.empty()) preflight::join_ring(arguments.hub, arguments.port, mark, report);
+  print(preflight::to_line(report));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_doctor(const DoctorArguments&) {
+  bool healthy = true;
+  for (const Symptom& symptom : examine()) {
+    healthy = healthy && symptom.kind != Symptom::Kind::kFailed;
+    print_line(to_text(symptom));
+  }
+  return healthy ? ExitCode::kDone : ExitCode::kEnvironment;
+}
+
+}  // namespace ptrain::cli

@@ -1,0 +1,125 @@
+#include "launcher/preflight/node_check.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "core/base/hash.h"
+#include "launcher/base/file.h"
+
+namespace ptrain::preflight {
+
+namespace {
+
+constexpr std::size_t kMostFile = std::size_t{1} << 30;
+constexpr double kSpeedSeconds = 0.1;
+
+// Empty where it cannot be read.
+std::string hash_of(const std::string& path) {
+  if (path.empty()) return "";
+  const auto text = read_file(path, kMostFile);
+  return text ? hash128_hex(*text) : "";
+}
+
+std::string host_name() {
+  const char* given = std::getenv("SLURMD_NODENAME");  // the name by which Slurm knows it
+  if (given != nullptr) return given;
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::int64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (std::int64_t kibibytes = 0; file >> name >> kibibytes; file.ignore(64, '\n'))
+    if (name == "MemAvailable:") return kibibytes << 10;
+  return -1;
+}
+
+std::int64_t most_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  constexpr rlim_t kEnough = 1 << 20;
+  return static_cast<std::int64_t>(std::min(limit.rlim_max, kEnough));
+}
+
+int count_gpus() {
+  int count = 0;
+  while (::access(fmt::format("/dev/nvidia{}", count).c_str(), R_OK | W_OK) == 0) ++count;
+  return count;
+}
+
+std::string temporary_error() {
+  const char* given = std::getenv("TMPDIR");
+  std::string path = fmt::format("{}/ptrain-XXXXXX", given != nullptr && *given ? given : "/tmp");
+  const int file = ::mkstemp(path.data());
+  if (file < 0) return fmt::format("{}: {}", path, std::strerror(errno));
+  ::close(file);
+  ::unlink(path.c_str());
+  return "";
+}
+
+void look_at_directory(const NodeTask& task, NodeReport& report) {
+  report.plan = hash_of(task.run_directory + "/plan.json");
+  const auto mark = read_file(mark_file(task.run_directory), 4096);
+  report.sees_mark = mark && *mark == task.mark;
+  const auto written = publish_file(answer_file(task.run_directory, report.node), task.mark,
+                                    Lasts::kUntilPowerFails);
+  if (!written) report.write_error = written.error().message;
+  struct statvfs space {};
+  if (::statvfs(task.run_directory.c_str(), &space) != 0) return;
+  report.disk_free = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
+  if (space.f_files > 0) report.inodes_free = static_cast<std::int64_t>(space.f_favail);
+}
+
+}  // namespace
+
+std::string mark_file(const std::string& run_directory) { return run_directory + "/.preflight"; }
+
+std::string answer_file(const std::string& run_directory, const std::string& node) {
+  return mark_file(run_directory) + "-" + node;
+}
+
+double core_speed(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kSize = 1 << 16;  // half a megabyte: in a core's own cache
+  std::vector<double> from(kSize, 1.5), to(kSize, 0.5);
+  double passed = 0, best = 0;
+  while (passed < seconds) {
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < kSize; ++i) to[i] = 0.5 * to[i] + from[i];
+    const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    passed += took;
+    best = std::max(best, kSize / took);
+  }
+  // The result is looked at, so that no compiler leaves the work out.
+  return to[kSize / 2] > 0 ? best : 0;
+}
+
+NodeReport check_node(const NodeTask& task) {
+  NodeReport report;
+  report.node = host_name();
+  report.time_s =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  report.binary = hash_of(task.binary);
+  report.engine = hash_of(task.engine);
+  if (!task.run_directory.empty()) look_at_directory(task, report);
+  report.temporary_error = temporary_error();
+  report.memory_available = available_memory();
+  report.open_files = most_open_files();
+  report.num_gpus = count_gpus();
+  report.speed = core_speed(kSpeedSeconds);
+  return report;
+}
+
+}  // namespace ptrain::preflight

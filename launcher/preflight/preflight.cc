@@ -1,0 +1,155 @@
+#include "launcher/preflight/preflight.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include "core/model/optimizer.h"
+#include "launcher/base/file.h"
+#include "launcher/preflight/node_check.h"
+#include "launcher/preflight/ring.h"
+#include "launcher/start/choose.h"
+
+namespace ptrain::preflight {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One node that hangs must not hold up the others' ring, nor the step the run.
+constexpr std::chrono::seconds kRingLimit{2}, kStepLimit{5};
+constexpr std::chrono::milliseconds kTick{20};
+
+double wall_clock_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The marks of this preflight, and what is left of them.
+class Marks {
+ public:
+  Marks(const std::string& root, const std::vector<std::string>& nodes, const std::string& mark)
+      : root_(root), nodes_(nodes), mark_(mark) {}
+  ~Marks() {
+    if (root_.empty()) return;
+    ::unlink(mark_file(root_).c_str());
+    for (const auto& node : nodes_) ::unlink(answer_file(root_, node).c_str());
+  }
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+
+  Status put() const {
+    return root_.empty() ? Status{}
+                         : publish_file(mark_file(root_), mark_, Lasts::kUntilPowerFails);
+  }
+  // What a node wrote must be seen here too.
+  void look_for_answers(std::vector<NodeReport>& reports) const {
+    if (root_.empty()) return;
+    for (auto& report : reports) {
+      const auto answer = read_file(answer_file(root_, report.node), 4096);
+      if (!answer || *answer != mark_) report.sees_mark = false;
+    }
+  }
+
+ private:
+  const std::string& root_;
+  const std::vector<std::string>& nodes_;
+  const std::string& mark_;
+};
+
+base::Command step(const Request& request, const RingHub& hub) {
+  base::Command command = start::on_each_node(request.nodes);
+  const std::vector<std::string> words{
+      request.worker, "preflight-node",      "--engine", request.engine,
+      "--hub",        request.first_host,    "--port",   std::to_string(hub.port()),
+      "--run",        request.directory.root};
+  command.arguments.insert(command.arguments.end(), words.begin(), words.end());
+  command.environment.emplace_back("PTRAIN_CONTROL_TOKEN", hub.token());
+  return command;
+}
+
+std::vector<NodeReport> reports_in(const std::string& output) {
+  std::vector<NodeReport> reports;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (auto report = report_from_line(line)) reports.push_back(std::move(*report));
+  return reports;
+}
+
+// Serves the ring until the step ends; all that it wrote.
+std::string run_step(base::Subprocess& process, RingHub& hub) {
+  const auto start = Clock::now();
+  std::string output;
+  for (;;) {
+    hub.poll(kTick);
+    if (Clock::now() - start > kRingLimit) hub.close();
+    output += process.read_output();
+    if (process.poll()) break;
+    if (Clock::now() - start > kStepLimit) {
+      process.signal_group(SIGKILL);
+      break;
+    }
+  }
+  return output + process.read_output();
+}
+
+}  // namespace
+
+Needs needs_of(const run::Plan& plan) {
+  constexpr std::int64_t kFiles = 128;
+  constexpr std::int64_t kBytesOfParameter = 12;  // and of its two moments
+  const auto num_ranks = static_cast<std::int64_t>(plan.ranks.size());
+  Needs needs;
+  needs.open_files = kFiles + num_ranks;
+  if (const auto model = model::make_architecture(plan.recipe))
+    needs.disk_bytes =
+        model->num_parameters() * kBytesOfParameter * (plan.recipe.checkpoint.keep + 1);
+  for (const auto& shape : plan.shapes)
+    for (const auto& one : shape.predicted.classes) {
+      std::int64_t bytes = 0;
+      for (const Bytes part : one.bytes) bytes += part.value;
+      needs.memory_bytes =
+          std::max(needs.memory_bytes, bytes * num_ranks / std::max(1, run::num_nodes(plan)));
+    }
+  const auto on_gpus =
+      std::ranges::count_if(plan.ranks, [](const auto& rank) { return rank.gpu >= 0; });
+  needs.gpus = static_cast<int>(on_gpus) / std::max(1, run::num_nodes(plan));
+  return needs;
+}
+
+Result<std::vector<Finding>> look_at_nodes(const Request& request, Needs needs) {
+  PTRAIN_TRY(RingHub hub,
+             RingHub::open(request.first_host, static_cast<int>(request.nodes.size())));
+  const Marks marks(request.directory.root, request.nodes, hub.token());
+  PTRAIN_CHECK(marks.put());
+  needs.asked_s = wall_clock_s();
+  needs.nodes = request.nodes;
+  needs.directory = !request.directory.root.empty();
+  PTRAIN_TRY(base::Subprocess process, base::Subprocess::start(step(request, hub)));
+  const std::string output = run_step(process, hub);
+  needs.answered_s = wall_clock_s();
+  auto reports = reports_in(output);
+  if (reports.empty())
+    return fail(ExitCode::kEnvironment, "no node could be looked at: " + output,
+                "start one by hand: srun --mpi=none hostname");
+  marks.look_for_answers(reports);
+  return judge(needs, reports);
+}
+
+Result<std::vector<std::string>> settle(const std::vector<Finding>& findings) {
+  std::vector<std::string> warnings;
+  std::string refusals;
+  for (const auto& finding : findings) {
+    if (finding.refuses)
+      refusals += (refusals.empty() ? "" : "; ") + to_text(finding);
+    else
+      warnings.push_back(to_text(finding));
+  }
+  if (refusals.empty()) return warnings;
+  return fail(ExitCode::kEnvironment, "preflight: " + refusals, "`ptrain doctor` looks again");
+}
+
+}  // namespace ptrain::preflight

@@ -1,0 +1,48 @@
+#include "launcher/supervise/follow_up.h"
+
+#include <fmt/format.h>
+
+#include "launcher/base/file.h"
+#include "launcher/base/subprocess.h"
+
+namespace ptrain::supervise {
+
+using recipe::AtTimeLimit;
+
+namespace {
+
+Status run_slurm(const std::vector<std::string>& arguments, const std::string& what) {
+  base::Command command{{"/usr/bin/env"}, {}};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  PTRAIN_TRY(const base::Finished done, base::run_to_end(command));
+  if (done.status == base::ExitStatus{}) return {};
+  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", what, done.output),
+              "continue with `ptrain resume`");
+}
+
+}  // namespace
+
+std::string follow_up_text(AtTimeLimit how, const std::string& job) {
+  switch (how) {
+    case AtTimeLimit::kStop:
+      return "";
+    case AtTimeLimit::kRequeue:
+      return fmt::format("Slurm starts job {} again, and it goes on", job);
+    case AtTimeLimit::kChain:
+      return fmt::format("a job that follows {} goes on", job);
+  }
+  return "";
+}
+
+Status follow_up(AtTimeLimit how, const std::string& job, const std::string& script) {
+  if (how == AtTimeLimit::kStop) return {};
+  if (how == AtTimeLimit::kRequeue)
+    return run_slurm({"scontrol", "requeue", job}, "Slurm does not start the job again");
+  if (!is_regular_file(script))
+    return fail(ExitCode::kUsage, fmt::format("there is no batch script {} to submit", script),
+                "chain works for runs that ptrain has submitted; continue with `ptrain resume`");
+  return run_slurm({"sbatch", "--parsable", "--dependency=afterany:" + job, script},
+                   "no job could be submitted to follow");
+}
+
+}  // namespace ptrain::supervise
