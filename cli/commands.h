@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/schedule/schedule.h"
 
 namespace ptrain::cli {
 
@@ -61,6 +62,18 @@ struct ExportArguments {
   std::uint64_t shard_bytes = 5'000'000'000;  // of the tensors in one file
 };
 
+struct ScheduleArguments {
+  std::string name;   // in the catalogue of schedules; or:
+  std::string check;  // CSV file of one
+  schedule::Problem problem{.num_ranks = 0, .num_virtual = 0, .num_micro_batches = 0, .costs = {}};
+  bool list = false;
+  bool blocking = false;  // check: sends wait for their receivers
+  bool json = false;
+  bool csv = false;
+  bool torch_csv = false;
+  std::string svg;  // file
+};
+
 struct ReportArguments {
   std::string run;  // run directory
   std::string to;   // file; empty: report.html in it
@@ -94,6 +107,7 @@ Result<ExitCode> cmd_run(const RunArguments& arguments);
 Result<ExitCode> cmd_resume(const ResumeArguments& arguments);
 Result<ExitCode> cmd_data(const DataArguments& arguments);
 Result<ExitCode> cmd_export(const ExportArguments& arguments);
+Result<ExitCode> cmd_schedule(const ScheduleArguments& arguments);
 Result<ExitCode> cmd_report(const ReportArguments& arguments);
 Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);

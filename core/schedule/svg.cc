@@ -10,8 +10,9 @@ namespace {
 
 constexpr double kLeft = 70;
 constexpr double kTop = 46;
-constexpr double kRow = 26;
-constexpr double kBar = 22;
+constexpr double kRow = 34;
+constexpr double kBar = 30;
+constexpr double kMark = 2;          // under cells that are not of the rank's first stage
 constexpr double kLeastCell = 22;    // pixels of the shortest cell, so that its number fits
 constexpr double kMostWidth = 8000;  // pixels; cells too narrow for numbers have none
 
@@ -59,15 +60,14 @@ std::string box(const Box& at, std::string_view colour, std::string_view hover) 
       at.x, at.y, at.width, at.height, colour, escaped(hover));
 }
 
-// A cell with the number of its micro-batch; the halves of a pair lie above each other. The first
-// chunk of a rank is in the full colour, others have a mark.
+// A cell with the number of its micro-batch; the halves of a pair lie above each other.
 std::string cell_svg(const Cell& cell, const Span& span, const Box& at, bool first_chunk) {
   const std::string hover = fmt::format("{}: {:g} to {:g}", to_text(cell), span.start, span.end);
   std::string svg = box(at, style_of(cell.work).colour, hover);
   if (!first_chunk)
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"3\" fill=\"#444\"/>\n", at.x,
-        at.y + at.height - 3, at.width);
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#444\"/>\n",
+        at.x, at.y + at.height - kMark, at.width, kMark);
   const std::string number = std::to_string(cell.micro_batch);
   if (at.width >= 7.0 * static_cast<double>(number.size()) && at.height >= 11)
     svg += text_at(at.x + at.width / 2, at.y + at.height / 2 + 4, "middle", number);
@@ -108,14 +108,14 @@ std::string legend() {
     svg += box({x, 26, 12, 12}, colour, name) + text_at(x + 16, 36, "start", name);
     x += 130;
   }
-  return svg;
+  return svg + text_at(x, 36, "start", "underlined: another stage than the rank's first");
 }
 
 }  // namespace
 
 std::string to_svg(std::string_view name, const Schedule& schedule, const Simulation& simulation) {
   const double scale = scale_of(simulation);
-  const double width = std::max(kLeft + simulation.makespan * scale + 20, 640.0);
+  const double width = std::max(kLeft + simulation.makespan * scale + 20, 880.0);
   const double height = kTop + kRow * schedule.num_ranks() + 10;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
