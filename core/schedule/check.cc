@@ -35,21 +35,47 @@ Cell as(Cell cell, Work work) {
 
 bool in(int value, int end) { return value >= 0 && value < end; }
 
+std::int64_t num_cells(const Schedule& schedule) {
+  std::int64_t cells = 0;
+  for (const auto& list : schedule.ranks) cells += std::ssize(list);
+  return cells;
+}
+
+// Every stage has an F of every micro-batch and slice: where a number is too large for that, the
+// tables of all places would be too.
+Status check_counts(const Schedule& schedule) {
+  const std::int64_t cells = num_cells(schedule);
+  const std::int64_t forwards = std::int64_t{schedule.num_stages} * schedule.num_micro_batches;
+  if (forwards <= cells && schedule.num_slices <= cells &&
+      forwards <= kMostPlaces / schedule.num_slices)
+    return {};
+  Position at;
+  int largest = -1;
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
+    int step = 0;
+    for (const Cell& cell : schedule.ranks[static_cast<std::size_t>(rank)]) {
+      const int number = std::max({cell.stage, cell.micro_batch, cell.slice});
+      if (number > largest) at = {rank, step};
+      largest = std::max(largest, number);
+      ++step;
+    }
+  }
+  return bad(
+      at, cell_at(schedule, at),
+      fmt::format("{} stages, {} micro-batches and {} slices need more than {} cells",
+                  schedule.num_stages, schedule.num_micro_batches, schedule.num_slices, cells));
+}
+
 Status check_sizes(const Schedule& schedule) {
   const auto& [stages, micro_batches, slices, ranks] = schedule;
   if (stages < 1 || micro_batches < 1 || slices < 1 || ranks.empty())
     return fail(ExitCode::kUsage, "the schedule has no rank, stage or micro-batch",
                 "give each rank the cells it runs");
-  if (std::int64_t{stages} * micro_batches > kMostPlaces / slices)
-    return fail(ExitCode::kUsage,
-                fmt::format("the schedule has {} stages, {} micro-batches and {} slices", stages,
-                            micro_batches, slices),
-                fmt::format("their product may be {} at most", kMostPlaces));
   for (int rank = 0; rank < schedule.num_ranks(); ++rank)
     if (ranks[static_cast<std::size_t>(rank)].empty())
       return fail(ExitCode::kUsage, fmt::format("rank {} has nothing to do", rank),
                   "give it a stage, or leave its row out");
-  return {};
+  return check_counts(schedule);
 }
 
 Status check_range(const Schedule& schedule, const Position& at, const Cell& cell) {

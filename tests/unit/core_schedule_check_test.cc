@@ -60,8 +60,13 @@ TEST(Check, NamesWhatIsOutOfRange) {
   EXPECT_EQ(why("0F0,0B0,0F1,0B1\n", 1), "rank 0, cell 3 (0F1): there are 1 micro-batches");
   EXPECT_EQ(why("0F0*2,0B0*2\n"),
             "rank 0, cell 1 (0F0.0*2): there are at most 2 copies of the weights");
-  EXPECT_EQ(why("999999F0,0F999999\n"),
-            "the schedule has 1000000 stages, 1000000 micro-batches and 1 slices");
+  EXPECT_EQ(
+      why("0F0,0B0,0F10,0B1\n"),
+      "rank 0, cell 3 (0F10): 1 stages, 11 micro-batches and 1 slices need more than 4 cells");
+  EXPECT_EQ(
+      why("999999F0,0F999999\n"),
+      "rank 0, cell 1 (999999F0): 1000000 stages, 1000000 micro-batches and 1 slices need more "
+      "than 2 cells");
 }
 
 TEST(Check, NamesPairsThatCannotBe) {
