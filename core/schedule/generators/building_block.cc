@@ -89,11 +89,11 @@ class Plan {
     for (Slots& slots : ranks_) slots = with_weights(slots);
   }
 
-  // Weight gradients go in the order of I, or those of the second chunk first.
-  Schedule lists(bool second_first) const {
+  // Weight gradients go in the order of I, those of the second chunk first.
+  Schedule lists() const {
     Schedule schedule = empty_schedule(problem_);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-      schedule.ranks[rank] = list(static_cast<int>(rank), second_first);
+      schedule.ranks[rank] = list(static_cast<int>(rank));
     return schedule;
   }
 
@@ -106,7 +106,7 @@ class Plan {
     auto key() const { return std::tuple(slot, rank, kind, micro_batch); }
   };
 
-  std::vector<Cell> list(int rank, bool second_first) const {
+  std::vector<Cell> list(int rank) const {
     const int stages[] = {rank, 2 * problem_.num_ranks - 1 - rank};
     std::array<int, kNumKinds> next{};
     std::deque<Cell> pending;
@@ -126,14 +126,14 @@ class Plan {
       if (!is_input(*kind)) continue;
       cell.work = Work::kBackwardWeight;
       const auto first_chunk = std::ranges::find(pending, stages[0], &Cell::stage);
-      pending.insert(second && second_first ? first_chunk : pending.end(), cell);
+      pending.insert(second ? first_chunk : pending.end(), cell);
     }
     return cells;
   }
 
   // Runs the lists with slots as the unit of time: no slot is left in which something could run.
   void close_gaps() {
-    const Schedule schedule = lists(false);
+    const Schedule schedule = lists();
     const auto spans = execute(schedule, Positions(schedule), uniform_timing(schedule, {})).spans;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       Slots slots;
@@ -222,7 +222,7 @@ class Plan {
 Schedule repeat_block(const std::vector<BlockSlots>& first, const Problem& problem) {
   Plan plan(first, problem);
   plan.move_earlier();
-  return plan.lists(true);
+  return plan.lists();
 }
 
 }  // namespace ptrain::schedule

@@ -9,18 +9,15 @@
 namespace ptrain::schedule {
 namespace {
 
-// Groups of as many micro-batches as ranks or more, and what is left over is none or as many: each
-// chunk of a rank starts a group when the last chunk before it has.
-bool fits(int group, const Problem& problem) {
-  const int rest = problem.num_micro_batches % group;
-  return group >= problem.num_ranks && (rest == 0 || rest >= problem.num_ranks);
-}
-
-// The smallest that fits from `from` on. Where PyTorch takes a number of micro-batches at all, this
-// is its group too. One of all micro-batches always fits; few are one group.
+// The smallest group from `from` on, itself of as many micro-batches as ranks or more, that leaves
+// none or as many for the last: then each chunk of a rank starts a group when the chunk before it
+// has. Where PyTorch takes a number of micro-batches at all, this is its group too. One group of
+// all always fits.
 int next_group(int from, const Problem& problem) {
-  for (int group = from; group < problem.num_micro_batches; ++group)
-    if (fits(group, problem)) return group;
+  for (int group = from; group < problem.num_micro_batches; ++group) {
+    const int rest = problem.num_micro_batches % group;
+    if (rest == 0 || rest >= problem.num_ranks) return group;
+  }
   return problem.num_micro_batches;
 }
 
