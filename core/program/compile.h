@@ -13,7 +13,7 @@ namespace ptrain::program {
 enum class Purpose { kTrain, kEvaluate };  // kEvaluate: forward only
 
 struct CompileInput {
-  const model::Architecture& architecture;
+  const model::Architecture& architecture;  // as the rank holds it, or the whole
   const mesh::Layout& layout;
   std::string shape;
   Purpose purpose = Purpose::kTrain;

@@ -5,20 +5,24 @@
 #include "core/base/divide.h"
 #include "core/mesh/state_plan.h"
 #include "core/model/optimizer_state.h"
+#include "core/model/slice.h"
 #include "core/program/gradient_places.h"
 #include "core/program/offload_plan.h"
+#include "core/program/reads.h"
+#include "core/program/segments.h"
+#include "core/program/temporary.h"
 
 namespace ptrain::program {
 namespace {
 
 bool gradients_are_transient(const mesh::Layout& layout) {
-  return layout.shard > 1 && layout.zero >= 2;
+  return layout.num_shards() > 1 && layout.zero >= 2;
 }
 
 // Bytes that an element of the own shard takes, for good.
 std::int64_t parameter_bytes(const MemoryContext& context) {
   const DType dtype = context.architecture.dtype, compute = context.architecture.compute_dtype;
-  const bool gathers = context.layout.shard > 1 && !context.layout.shared_window;
+  const bool gathers = context.layout.num_shards() > 1 && !context.layout.shared_window;
   return size_of(dtype) + (compute == dtype || gathers ? 0 : size_of(compute));
 }
 
@@ -59,13 +63,17 @@ Bytes copy_bytes(const MemoryContext& context) {
   constexpr std::int64_t kAlignment = 8;
   std::int64_t bytes = 0;
   for (const mesh::BufferPlan& buffer : context.buffers) {
-    const auto runs = buffer.runs(context.shard_rank);
+    std::vector<mesh::ShardRun> runs = buffer.runs(context.shard_rank);
+    std::erase_if(runs, [&](const mesh::ShardRun& run) {
+      return !context.architecture.parameters[static_cast<std::size_t>(run.parameter)].counts;
+    });
     bytes += mesh::plan_state(context.architecture, runs).bytes;
     for (const mesh::ShardRun& run : runs) {
       const auto& parameter =
           context.architecture.parameters[static_cast<std::size_t>(run.parameter)];
       bytes += round_up((run.end - run.begin) * size_of(context.architecture.dtype), kAlignment);
-      if (run.begin == 0 && model::counts_steps(parameter.rule)) bytes += kAlignment;
+      const bool begins = model::begins_whole(parameter, run.begin);
+      if (begins && model::counts_steps(parameter.rule)) bytes += kAlignment;
     }
   }
   return {bytes};
@@ -115,16 +123,85 @@ std::int64_t MemoryMeter::whole_bytes(int group, DType dtype) const {
   return context_.buffers[static_cast<std::size_t>(group)].total() * size_of(dtype);
 }
 
+const model::LayerSpec& MemoryMeter::layer(const Action& action) const {
+  return context_.architecture.layers[static_cast<std::size_t>(action.layer_first)];
+}
+
 void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
   const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
-  const auto layer = static_cast<std::size_t>(action.layer_first);
   std::int64_t bytes = 0;
-  for (const model::StashTensor& tensor : context_.architecture.layers[layer].stash) {
+  for (const model::StashTensor& tensor : layer(action).stash) {
     if (keeps(before, tensor) || !keeps(after, tensor)) continue;
-    bytes += tokens * tensor.elements_per_token * size_of(tensor.dtype);
+    bytes += context_.architecture.rows_of(tensor, tokens) * tensor.elements_per_token *
+             size_of(tensor.dtype);
   }
   stashes_[{action.layer_first, action.micro_batch}] += bytes;
   take(MemoryClass::kStash, bytes);
+}
+
+void MemoryMeter::give_stash(const Action& action) {
+  const auto stash = stashes_.find({action.layer_first, action.micro_batch});
+  if (stash == stashes_.end()) return;
+  take(MemoryClass::kStash, -stash->second);
+  stashes_.erase(stash);
+}
+
+void MemoryMeter::end_input(const Action& action) {
+  if (layer(action).kind != model::LayerKind::kBlock) return give_stash(action);
+  const std::int64_t bytes = queued_bytes(context_, layer(action));
+  stashes_[{action.layer_first, action.micro_batch}] += bytes;
+  take(MemoryClass::kStash, bytes);
+}
+
+void MemoryMeter::begin_write(const Action& action) {
+  if (!takes_gradients()) return;
+  for (const int group : groups_written(action, context_.architecture))
+    if (held_gradients_.insert(group).second)
+      take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
+}
+
+void MemoryMeter::take_stream(int count) {
+  const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
+  const std::int64_t rows = context_.architecture.stream_rows(tokens);
+  take(MemoryClass::kCommunication, count * rows * context_.architecture.config.hidden_size *
+                                        size_of(context_.architecture.dtype));
+}
+
+void MemoryMeter::begin_streams(const Action& action) {
+  using model::LayerKind;
+  if (!is_pipeline()) return;
+  for (const int id : action.after)
+    if (sends_.erase(id) > 0) take_stream(-1);
+  switch (action.kind) {
+    case Kind::kReceiveForward:
+    case Kind::kReceiveBackward:
+      return take_stream(1);
+    case Kind::kForward:
+      return layer(action).kind == LayerKind::kHead ? void() : take_stream(1);
+    case Kind::kBackward:
+    case Kind::kBackwardInput:
+      return layer(action).kind == LayerKind::kHead ? take_stream(1) : void();
+    default:
+      return;
+  }
+}
+
+void MemoryMeter::end_streams(const Action& action) {
+  using model::LayerKind;
+  if (!is_pipeline()) return;
+  switch (action.kind) {
+    case Kind::kSendForward:
+    case Kind::kSendBackward:
+      sends_.insert(action.id);
+      return;
+    case Kind::kForward:
+      return layer(action).kind == LayerKind::kEmbedding ? void() : take_stream(-1);
+    case Kind::kBackward:
+    case Kind::kBackwardInput:
+      return layer(action).kind == LayerKind::kEmbedding ? take_stream(-1) : void();
+    default:
+      return;
+  }
 }
 
 void MemoryMeter::begin(const Action& action) {
@@ -135,31 +212,25 @@ void MemoryMeter::begin(const Action& action) {
     take(MemoryClass::kGradients, -whole_bytes(reduction->second, context_.architecture.dtype));
     reductions_.erase(reduction);
   }
+  if (!begins_call(action)) return;
+  begin_streams(action);
   if (action.kind == Kind::kUnshard && gathers())
     take(MemoryClass::kGather, whole_bytes(action.group, context_.architecture.compute_dtype));
   if (action.kind == Kind::kRecompute) take_stash(action, keep_in(action, "from"), Keep::kAll);
   if (action.kind == Kind::kForward) take_stash(action, Keep::kNone, keep_in(action, "keep"));
-  if (action.kind == Kind::kBackward && takes_gradients()) {
-    const auto layer = static_cast<std::size_t>(action.layer_first);
-    for (int group : context_.architecture.layers[layer].groups) {
-      if (held_gradients_.insert(group).second)
-        take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
-    }
-  }
+  begin_write(action);
 }
 
 void MemoryMeter::end(const Action& action) {
+  if (!ends_call(action, context_.architecture)) return;
+  end_streams(action);
   if (action.kind == Kind::kReshard && gathers())
     take(MemoryClass::kGather, -whole_bytes(action.group, context_.architecture.compute_dtype));
   if (action.kind == Kind::kReduceGrad && takes_gradients()) {
     reductions_[action.id] = action.group;
   }
-  if (action.kind == Kind::kBackward) {
-    const auto stash = stashes_.find({action.layer_first, action.micro_batch});
-    if (stash == stashes_.end()) return;
-    take(MemoryClass::kStash, -stash->second);
-    stashes_.erase(stash);
-  }
+  if (action.kind == Kind::kBackwardInput) end_input(action);
+  if (action.kind == Kind::kBackward || action.kind == Kind::kBackwardWeight) give_stash(action);
 }
 
 BytesByClass peak_bytes(const Program& program, const MemoryContext& context) {

@@ -63,11 +63,21 @@ BytesByClass persistent_bytes(const MemoryContext& context);
 //   RECOMPUTE lL mM takes stash: the tensors of L that `from` does not name
 //   BACKWARD lL mM  takes gradients: the whole buffer of each group it writes that has none now;
 //                   gives back the stash of (L, M)
+//   BACKWARD_INPUT  takes gradients like BACKWARD, and at its end adds to the stash of (L, M) what
+//                   its queued products read (queued_bytes of temporary.h), which is given back by
+//   BACKWARD_WEIGHT with the rest; of a layer that queues nothing, by BACKWARD_INPUT itself
 //   REDUCE_GRAD gG  gives the whole gradient buffer of G back, where only the shard's gradients
 //                   outlive a micro-batch; this happens when an action waits for it, or at the end
-// Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it. In a shared
+// Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it; of a call in
+// segments before the first and after the last. In a shared
 // window there is nothing to gather, and whole gradients have places that are held all the time:
 // only the stash changes.
+// In a pipeline the streams are communication (elsewhere temporary); each is a T x hidden matrix:
+//   FORWARD         takes its output, gives its input back; an embedding has no input, a head no
+//                   output
+//   BACKWARD(_INPUT) of a head takes a gradient, which the layers before it change in place; that
+//                   of an embedding gives it back
+//   RECV            takes one; a SEND's is given back when an action waits for it, or at the end
 class MemoryMeter {
  public:
   explicit MemoryMeter(const MemoryContext& context);
@@ -84,9 +94,17 @@ class MemoryMeter {
  private:
   void take(MemoryClass memory_class, std::int64_t bytes);
   void take_stash(const Action& action, Keep before, Keep after);
+  void begin_write(const Action& action);
+  void end_input(const Action& action);
+  void give_stash(const Action& action);
+  void begin_streams(const Action& action);
+  void end_streams(const Action& action);
+  void take_stream(int count);
   bool gathers() const { return !context_.layout.shared_window; }
+  bool is_pipeline() const { return context_.layout.num_stages() > 1; }
   bool takes_gradients() const;
   std::int64_t whole_bytes(int group, DType dtype) const;
+  const model::LayerSpec& layer(const Action& action) const;
 
   const MemoryContext context_;
   BytesByClass live_{};
@@ -94,10 +112,11 @@ class MemoryMeter {
   std::map<std::pair<int, int>, std::int64_t> stashes_;  // by (layer, micro-batch)
   std::set<int> held_gradients_;                         // groups: a transient whole buffer
   std::map<int, int> reductions_;                        // id to group, until waited for
+  std::set<int> sends_;                                  // ids, until waited for
 };
 
 // Peak bytes of each class while the program runs once, persistent bytes included.
-// kTemporary (temporary.h), kCommunication and kRuntime are left 0.
+// kTemporary (temporary.h) and kRuntime are left 0.
 BytesByClass peak_bytes(const Program& program, const MemoryContext& context);
 
 }  // namespace ptrain::program

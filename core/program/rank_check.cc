@@ -3,23 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "core/program/passes/passes.h"
 #include "core/program/reads.h"
 
 namespace ptrain::program {
 namespace {
 
-std::optional<Lane> lane_of(Kind kind) {
-  switch (kind) {
+bool exchanges_within_layer(const Action& action) {
+  return action.kind == Kind::kExchange && action.layer_first >= 0;
+}
+
+std::optional<Lane> lane_of(const Action& action) {
+  if (exchanges_within_layer(action)) return Lane::kCompute;
+  switch (action.kind) {
     case Kind::kForward:
     case Kind::kBackward:
+    case Kind::kBackwardInput:
+    case Kind::kBackwardWeight:
     case Kind::kRecompute:
     case Kind::kOptimizer:
       return Lane::kCompute;
+    case Kind::kSendForward:
+    case Kind::kReceiveForward:
+    case Kind::kSendBackward:
+    case Kind::kReceiveBackward:
+      return Lane::kTransfer;
     case Kind::kUnshard:
     case Kind::kReshard:
       return Lane::kGather;
     case Kind::kReduceGrad:
+    case Kind::kSyncTied:
+    case Kind::kExchange:
     case Kind::kGradNorm:
       return Lane::kReduce;
     case Kind::kFetch:
@@ -31,32 +47,40 @@ std::optional<Lane> lane_of(Kind kind) {
   }
 }
 
-bool works_on_layer(Kind kind) {
-  return kind == Kind::kForward || kind == Kind::kBackward || kind == Kind::kRecompute;
-}
+bool is_transfer(const Action& action) { return action.lane == Lane::kTransfer; }
 
 bool trains(const Program& program) {
   return std::any_of(program.actions.begin(), program.actions.end(), [](const Action& action) {
     const auto keep = keep_named(action.attribute("keep"));
-    return action.kind == Kind::kBackward || action.kind == Kind::kGradNorm ||
-           action.kind == Kind::kOptimizer || (keep && *keep != Keep::kNone);
+    return action.kind == Kind::kBackward || action.kind == Kind::kBackwardInput ||
+           action.kind == Kind::kGradNorm || action.kind == Kind::kOptimizer ||
+           (keep && *keep != Keep::kNone);
   });
 }
 
 }  // namespace
 
 RankCheck::RankCheck(const Program& program, const model::Architecture& architecture,
-                     const mesh::Layout& layout)
+                     const mesh::Layout& layout, const Pipeline& pipeline)
     : architecture_(architecture),
       layout_(layout),
+      pipeline_(pipeline),
+      stage_rank_(mesh::coordinates_of(layout, program.rank).pp),
+      passages_(pipeline, stage_rank_, static_cast<int>(layout.num_micro_batches)),
       ring_(architecture, layout),
-      groups_(architecture.layers.size()),
-      progress_(static_cast<std::size_t>(layout.num_micro_batches)),
+      segments_(architecture),
+      groups_(static_cast<std::size_t>(architecture.num_groups())),
+      needs_sum_(groups_summed(architecture)),
       trains_(trains(program)) {
   last_in_lane_.fill(-1);
   clocks_.reserve(program.actions.size());
-  for (const model::LayerSpec& layer : architecture.layers) {
-    for (int index : layer.groups) group(index).readers += 1;
+  for (Group& group : groups_)
+    group.writes.resize(static_cast<std::size_t>(layout.num_micro_batches));
+  for (int stage = 0; stage < pipeline.num_stages(); ++stage) {
+    const auto [begin, end] = pipeline.layers_of(stage);
+    for (int layer = begin; passages_.holds(stage) && layer < end; ++layer)
+      for (int index : architecture.layers[static_cast<std::size_t>(layer)].groups)
+        group(index).readers += 1;
   }
 }
 
@@ -64,29 +88,40 @@ const model::LayerSpec& RankCheck::spec_of(const Action& action) const {
   return architecture_.layers[static_cast<std::size_t>(action.layer_first)];
 }
 
-int RankCheck::required_writes(const Group& group) const {
-  return transient_gradients() ? group.readers
-                               : group.readers * static_cast<int>(layout_.num_micro_batches);
+int RankCheck::num_writes(const Group& group, int micro_batch) {
+  if (micro_batch >= 0) return group.writes[static_cast<std::size_t>(micro_batch)];
+  return std::accumulate(group.writes.begin(), group.writes.end(), 0);
+}
+
+int RankCheck::required_writes(const Group& group, int micro_batch) const {
+  return micro_batch >= 0 ? group.readers
+                          : group.readers * static_cast<int>(layout_.num_micro_batches);
 }
 
 RankCheck::Broken RankCheck::run(const Action& action) {
   if (auto broken = well_formed(action)) return broken;
   if (auto broken = advance(action)) return broken;
-  return dispatch(action);
+  if (exchanges_within_layer(action)) return segments_.exchange(action);
+  if (!call_of(action)) return dispatch(action);
+  if (auto broken = segments_.segment(action)) return broken;
+  return ends_call(action, architecture_) ? dispatch(action) : use(action);
 }
 
 RankCheck::Broken RankCheck::well_formed(const Action& action) const {
   if (action.id != static_cast<int>(clocks_.size())) return "its id is not its position";
-  const auto lane = lane_of(action.kind);
-  if (!lane) return "no layout over dp and shard has this kind";
+  const auto lane = lane_of(action);
+  if (!lane) return "no layout of this build has this kind";
   if (action.lane != *lane) return fmt::format("belongs on lane {}", to_string(*lane));
-  if (works_on_layer(action.kind)) {
+  if (is_transfer(action)) return std::nullopt;
+  if (layer_of(action) >= 0 || action.layer_first >= 0) {
     const bool known = action.layer_first >= 0 && action.layer_first < num_layers() &&
                        action.micro_batch >= 0 && action.micro_batch < layout_.num_micro_batches;
     if (!known) return "no such layer or micro-batch";
     if (action.layer_last != action.layer_first) return "works on several layers";
   } else if (action.kind != Kind::kGradNorm) {
-    if (action.group < 0 || action.group >= num_layers()) return "no such group";
+    if (action.group < 0 || action.group >= architecture_.num_groups()) return "no such group";
+    if (!groups_[static_cast<std::size_t>(action.group)].is_held())
+      return fmt::format("g{} belongs to other ranks", action.group);
   }
   return std::nullopt;
 }
@@ -116,7 +151,20 @@ RankCheck::Broken RankCheck::dispatch(const Action& action) {
     case Kind::kRecompute:
       return recompute(action);
     case Kind::kBackward:
+    case Kind::kBackwardInput:
       return backward(action);
+    case Kind::kBackwardWeight:
+      return weight(action);
+    case Kind::kSendForward:
+    case Kind::kSendBackward:
+      return passages_.send(action, now(Lane::kCompute));
+    case Kind::kReceiveForward:
+    case Kind::kReceiveBackward:
+      return passages_.receive(action);
+    case Kind::kSyncTied:
+      return sync_tied(action);
+    case Kind::kExchange:
+      return sum_over_tensor_ranks(action);
     case Kind::kUnshard:
       return unshard(action);
     case Kind::kReshard:
@@ -143,7 +191,7 @@ RankCheck::Broken RankCheck::use(const Action& action) {
     Group& used = group(index);
     if (used.updated) return fmt::format("reads g{} after its update", index);
     used.last_use = now(Lane::kCompute);
-    if (layout_.shard == 1) continue;
+    if (layout_.num_shards() == 1) continue;
     if (!used.open) return fmt::format("g{} is not gathered", index);
     if (used.unshard > now(Lane::kGather)) return fmt::format("does not wait for g{}", index);
   }
@@ -152,11 +200,7 @@ RankCheck::Broken RankCheck::use(const Action& action) {
 
 RankCheck::Broken RankCheck::forward(const Action& action) {
   if (auto broken = use(action)) return broken;
-  Progress& progress = progress_[static_cast<std::size_t>(action.micro_batch)];
-  if (progress.forward != action.layer_first) {
-    return fmt::format("m{} is at layer {}", action.micro_batch, progress.forward);
-  }
-  progress.forward += 1;
+  if (auto broken = passages_.forward(action, now(Lane::kCompute))) return broken;
   const auto keep = keep_named(action.attribute("keep"));
   if (!keep) return "keep is not all, selected, input or none";
   if (trains_ != (*keep != Keep::kNone))
@@ -181,49 +225,44 @@ RankCheck::Broken RankCheck::recompute(const Action& action) {
 
 RankCheck::Broken RankCheck::backward(const Action& action) {
   if (auto broken = use(action)) return broken;
-  Progress& progress = progress_[static_cast<std::size_t>(action.micro_batch)];
-  if (progress.forward != num_layers() ||
-      progress.backward != num_layers() - 1 - action.layer_first) {
-    return fmt::format("m{} is {} layers forward and {} back", action.micro_batch, progress.forward,
-                       progress.backward);
-  }
-  progress.backward += 1;
+  if (auto broken = passages_.backward(action, now(Lane::kCompute))) return broken;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});
   if (stash == stashes_.end()) return "no stash is kept";
   if (stash->second != Keep::kAll)
     return fmt::format("of the stash only {} is kept and nothing recomputed the rest",
                        to_string(stash->second));
-  stashes_.erase(stash);
+  return write(action);
+}
+
+// Of a layer that queues nothing a backward of the input is a whole one.
+RankCheck::Broken RankCheck::weight(const Action& action) {
+  if (spec_of(action).kind != model::LayerKind::kBlock) return "only blocks queue products";
+  if (auto broken = passages_.weight(action)) return broken;
   return write(action);
 }
 
 RankCheck::Broken RankCheck::write(const Action& action) {
-  const bool adds = group(action.layer_first).writes > 0;
-  if (action.attribute("accumulate") != (adds ? "1" : "0")) {
-    return fmt::format("accumulate is not {}", adds ? 1 : 0);
-  }
+  const bool is_whole =
+      action.kind != Kind::kBackwardInput || spec_of(action).kind != model::LayerKind::kBlock;
   for (int index : spec_of(action).groups) {
     Group& written = group(index);
     if (written.unfinished >= 0) {
       return fmt::format("writes g{} while {} reduces it", index, written.unfinished);
     }
-    if (!transient_gradients() && written.num_reductions > 0) {
-      return fmt::format("writes g{} after its reduction", index);
-    }
-    if (transient_gradients() && written.writes > 0 &&
-        written.written_micro_batch != action.micro_batch) {
-      return fmt::format("g{} of m{} was not reduced", index, written.written_micro_batch);
-    }
-    written.writes += 1;
-    written.written_micro_batch = action.micro_batch;
+    const bool too_late = transient_gradients() ? num_writes(written, action.micro_batch) ==
+                                                      required_writes(written, action.micro_batch)
+                                                : written.num_reductions > 0;
+    if (too_late) return fmt::format("writes g{} after its reduction", index);
+    if (is_whole) written.writes[static_cast<std::size_t>(action.micro_batch)] += 1;
     written.last_write = now(Lane::kCompute);
   }
+  if (is_whole) stashes_.erase({action.layer_first, action.micro_batch});
   return std::nullopt;
 }
 
 RankCheck::Broken RankCheck::unshard(const Action& action) {
   Group& gathered = group(action.group);
-  if (layout_.shard == 1) return "there are no shards to gather";
+  if (layout_.num_shards() == 1) return "there are no shards to gather";
   if (gathered.open) return fmt::format("g{} is whole already", action.group);
   if (gathered.updated) return fmt::format("gathers g{} after its update", action.group);
   gathered.open = true;
@@ -241,20 +280,59 @@ RankCheck::Broken RankCheck::reshard(const Action& action) {
   return std::nullopt;
 }
 
+RankCheck::Broken RankCheck::complete(const Action& action, const Group& reduced) const {
+  const int micro_batch = transient_gradients() ? action.micro_batch : -1;
+  if (num_writes(reduced, micro_batch) != required_writes(reduced, micro_batch))
+    return fmt::format("g{} has {} of {} gradients", action.group, num_writes(reduced, micro_batch),
+                       required_writes(reduced, micro_batch));
+  if (reduced.last_write > now(Lane::kCompute))
+    return fmt::format("does not wait for the last gradient of g{}", action.group);
+  return std::nullopt;
+}
+
 RankCheck::Broken RankCheck::reduce(const Action& action) {
   Group& reduced = group(action.group);
-  if (layout_.num_data_ranks() == 1) return "there is nobody to reduce with";
-  if (reduced.writes != required_writes(reduced)) {
-    return fmt::format("g{} has {} of {} gradients", action.group, reduced.writes,
-                       required_writes(reduced));
-  }
-  if (reduced.last_write > now(Lane::kCompute)) {
-    return fmt::format("does not wait for the last gradient of g{}", action.group);
-  }
-  reduced.writes = 0;
+  if (layout_.dp * layout_.num_shards() == 1) return "there is nobody to reduce with";
+  const bool has_micro_batch =
+      action.micro_batch >= 0 && action.micro_batch < layout_.num_micro_batches;
+  if (transient_gradients() && !has_micro_batch) return "no such micro-batch";
+  if (reduced.num_reductions == num_reductions() || reduced.unfinished >= 0)
+    return fmt::format("g{} is reduced already", action.group);
+  if (auto broken = complete(action, reduced)) return broken;
   reduced.num_reductions += 1;
   if (auto broken = over_replicas(action, reduced)) return broken;
   reduced.unfinished = action.id;
+  return std::nullopt;
+}
+
+// A tied head and the embedding on two ranks add up their gradients once both are complete.
+bool RankCheck::needs_sync(int index) const {
+  const int first = pipeline_.rank_of(0), last = pipeline_.rank_of(pipeline_.num_stages() - 1);
+  return index == 0 && architecture_.config.tie_word_embeddings && first != last &&
+         (stage_rank_ == first || stage_rank_ == last);
+}
+
+RankCheck::Broken RankCheck::sync_tied(const Action& action) {
+  Group& tied = group(action.group);
+  if (!needs_sync(action.group)) return "no other rank holds a copy";
+  if (tied.synced > 0) return "a second sum of the copies";
+  if (norm_position_ > 0) return "comes after GRAD_NORM";
+  if (auto broken = ready(action.group)) return broken;
+  tied.synced = 1;
+  tied.unfinished = action.id;
+  return std::nullopt;
+}
+
+RankCheck::Broken RankCheck::sum_over_tensor_ranks(const Action& action) {
+  Group& summed = group(action.group);
+  if (!needs_sum_[static_cast<std::size_t>(action.group)] || action.attribute("axis") != "tp" ||
+      action.attribute("kind") != "sum_gradients")
+    return "no such exchange of gradients";
+  if (summed.summed > 0) return "a second sum over the tensor axis";
+  if (summed.synced > 0 || norm_position_ > 0) return "comes after SYNC_TIED or GRAD_NORM";
+  if (auto broken = ready(action.group)) return broken;
+  summed.summed = 1;
+  summed.unfinished = action.id;
   return std::nullopt;
 }
 
@@ -266,20 +344,31 @@ RankCheck::Broken RankCheck::over_replicas(const Action& action, const Group& re
                : "sums over part of the data ranks, and no sum follows";
 }
 
+// The group's gradients are summed over all data ranks, and whoever asks knows it.
+RankCheck::Broken RankCheck::ready(int index) const {
+  const Group& group = groups_[static_cast<std::size_t>(index)];
+  if (group.last_write > now(Lane::kCompute)) return "does not wait for the last backward";
+  const bool alone = layout_.dp * layout_.num_shards() == 1;
+  if (alone && num_writes(group, -1) != required_writes(group, -1))
+    return fmt::format("g{} has {} of {} gradients", index, num_writes(group, -1),
+                       required_writes(group, -1));
+  if (!alone && group.num_reductions != num_reductions())
+    return fmt::format("g{} is reduced {} of {} times", index, group.num_reductions,
+                       num_reductions());
+  if (group.unfinished >= 0) return fmt::format("nobody waited for {}", group.unfinished);
+  return std::nullopt;
+}
+
 RankCheck::Broken RankCheck::norm() const {
   if (norm_position_ > 0) return "a second norm";
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const Group& group = groups_[i];
-    if (group.last_write > now(Lane::kCompute)) return "does not wait for the last backward";
-    const bool alone = layout_.num_data_ranks() == 1;
-    if (alone && group.writes != required_writes(group)) {
-      return fmt::format("g{} has {} of {} gradients", i, group.writes, required_writes(group));
-    }
-    if (!alone && group.num_reductions != num_reductions()) {
-      return fmt::format("g{} is reduced {} of {} times", i, group.num_reductions,
-                         num_reductions());
-    }
-    if (group.unfinished >= 0) return fmt::format("nobody waited for {}", group.unfinished);
+  for (int i = 0; i < architecture_.num_groups(); ++i) {
+    const Group& group = groups_[static_cast<std::size_t>(i)];
+    if (!group.is_held()) continue;
+    if (auto broken = ready(i)) return broken;
+    if (needs_sum_[static_cast<std::size_t>(i)] && group.summed == 0)
+      return fmt::format("gradients of g{} are not added up over the tensor axis", i);
+    if (needs_sync(i) && group.synced == 0)
+      return fmt::format("the copies of g{} are not added up", i);
   }
   return std::nullopt;
 }
@@ -295,15 +384,15 @@ RankCheck::Broken RankCheck::optimizer(const Action& action) {
 }
 
 RankCheck::Broken RankCheck::end() const {
-  for (std::size_t m = 0; m < progress_.size(); ++m) {
-    const int back = trains_ ? num_layers() : 0;
-    if (progress_[m].forward != num_layers() || progress_[m].backward != back) {
-      return fmt::format("m{} is not finished", m);
-    }
-  }
+  if (auto broken = passages_.end(trains_)) return broken;
+  if (auto broken = segments_.end()) return broken;
+  if (!stashes_.empty())
+    return fmt::format("the stash of l{} m{} is never freed", stashes_.begin()->first.first,
+                       stashes_.begin()->first.second);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (groups_[i].open) return fmt::format("g{} is never given back", i);
-    if (trains_ && !groups_[i].updated) return fmt::format("g{} is never updated", i);
+    if (trains_ && groups_[i].is_held() && !groups_[i].updated)
+      return fmt::format("g{} is never updated", i);
   }
   return trains_ ? ring_.end() : std::nullopt;
 }

@@ -11,7 +11,9 @@
 #include "core/model/architecture.h"
 #include "core/program/action.h"
 #include "core/program/keep.h"
+#include "core/program/pipeline_check.h"
 #include "core/program/ring_check.h"
+#include "core/program/segment_check.h"
 
 namespace ptrain::program {
 
@@ -21,8 +23,9 @@ class RankCheck {
  public:
   using Broken = std::optional<std::string>;
 
+  // The pipeline of the layout; all must outlive this.
   RankCheck(const Program& program, const model::Architecture& architecture,
-            const mesh::Layout& layout);
+            const mesh::Layout& layout, const Pipeline& pipeline);
   Broken run(const Action& action);
   Broken end() const;
 
@@ -31,20 +34,18 @@ class RankCheck {
   using Clock = RingCheck::Clock;
 
   struct Group {
-    bool open = false;  // whole parameters are there, or on their way
-    int unshard = 0;    // position of the last UNSHARD in its lane
-    int last_use = 0;   // position in the compute lane
-    int writes = 0;     // backwards since the last reduction
-    int written_micro_batch = -1;
-    int last_write = 0;  // position in the compute lane
+    bool open = false;        // whole parameters are there, or on their way
+    int unshard = 0;          // position of the last UNSHARD in its lane
+    int last_use = 0;         // position in the compute lane
+    std::vector<int> writes;  // by micro-batch: whole backwards of layers that read it
+    int last_write = 0;       // position in the compute lane
     int num_reductions = 0;
-    int unfinished = -1;  // id of a reduction that nobody waited for
+    int unfinished = -1;  // id of a sum that nobody waited for
+    int synced = 0;       // SYNC_TIED
+    int summed = 0;       // over the tensor axis
     bool updated = false;
-    int readers = 0;  // layers that read it
-  };
-  struct Progress {
-    int forward = 0;  // layers done
-    int backward = 0;
+    int readers = 0;  // layers of the rank that read it
+    bool is_held() const { return readers > 0; }
   };
 
   Broken well_formed(const Action& action) const;
@@ -54,19 +55,27 @@ class RankCheck {
   Broken forward(const Action& action);
   Broken recompute(const Action& action);
   Broken backward(const Action& action);
+  Broken weight(const Action& action);
   Broken write(const Action& action);
   Broken unshard(const Action& action);
   Broken reshard(const Action& action);
   Broken reduce(const Action& action);
   Broken over_replicas(const Action& action, const Group& reduced) const;
+  Broken complete(const Action& action, const Group& reduced) const;
+  Broken sync_tied(const Action& action);
+  Broken sum_over_tensor_ranks(const Action& action);
   Broken norm() const;
+  Broken ready(int index) const;
   Broken optimizer(const Action& action);
 
   int num_layers() const { return static_cast<int>(architecture_.layers.size()); }
   const model::LayerSpec& spec_of(const Action& action) const;
   Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
-  bool transient_gradients() const { return layout_.shard > 1 && layout_.zero >= 2; }
-  int required_writes(const Group& group) const;
+  bool transient_gradients() const { return layout_.num_shards() > 1 && layout_.zero >= 2; }
+  // Whole backwards of a micro-batch that have written it; -1: of all micro-batches.
+  static int num_writes(const Group& group, int micro_batch);
+  int required_writes(const Group& group, int micro_batch) const;
+  bool needs_sync(int index) const;
   int num_reductions() const {  // of each group in a step
     return transient_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
   }
@@ -74,10 +83,14 @@ class RankCheck {
 
   const model::Architecture& architecture_;
   const mesh::Layout& layout_;
+  const Pipeline& pipeline_;
+  int stage_rank_;  // of the pipeline
+  PipelineCheck passages_;
   RingCheck ring_;
+  SegmentCheck segments_;
   std::vector<Group> groups_;
+  std::vector<bool> needs_sum_;                  // by group: over the tensor axis
   std::map<std::pair<int, int>, Keep> stashes_;  // by (layer, micro-batch), those alive
-  std::vector<Progress> progress_;               // by micro-batch
   std::vector<Clock> clocks_;                    // by action
   std::array<int, 6> last_in_lane_;              // id of each lane's newest action, or -1
   Clock now_{};                                  // of the action that runs

@@ -4,16 +4,15 @@
 
 #include "core/base/divide.h"
 #include "core/program/keep.h"
+#include "core/program/part_scratch.h"
 
 namespace ptrain::program {
 namespace {
 
-// Of the engine: queries whose scores attention holds, and elements that their rows are padded to;
-// rows whose sums wait to be rounded; rows whose logits exist, and what their columns are padded
-// to.
-constexpr std::int64_t kScoreRows = 64, kScorePadding = 16;
-constexpr std::int64_t kRoundedRows = 256;
+// Of the engine: rows whose logits exist, and what their columns are padded to.
 constexpr std::int64_t kLogitsRows = 256, kLogitsPadding = 64;
+// Numbers that each rank of the tensor axis shows the others of a row of logits.
+constexpr std::int64_t kPartStatistics = 3;
 
 // Bytes of what the engine's layers take for the time of a call, in the order of their code.
 class Scratch {
@@ -25,23 +24,29 @@ class Scratch {
         narrow_(size_of(context.architecture.compute_dtype)) {}
 
   std::int64_t forward(const model::LayerSpec& layer) const {
-    const std::int64_t streams = 2 * stream();
-    if (layer.kind != model::LayerKind::kBlock) return streams;
-    return streams + dropped(layer) + std::max(attention_forward(), rounded_rows());
+    const std::int64_t streams = 2 * own_stream();
+    if (layer.kind == model::LayerKind::kEmbedding)
+      return std::max(streams, own_stream() + summed());
+    if (layer.kind == model::LayerKind::kHead) return streams;
+    return streams + dropped(layer) + std::max(compute_forward(layer), summed());
   }
 
   // Everything has its place in the stash, but for y, where it is made on the way to what is kept.
   std::int64_t recompute(const model::LayerSpec& layer) const {
     const bool runs_whole =
         context_.layout.recompute == recipe::Recompute::kFull && is_block(layer);
-    if (!runs_whole) return stream();
-    const std::int64_t y = decoder().norms_after ? stream() : 0;
-    return stream() + std::max({attention_forward(), rounded_rows(), y});
+    if (!runs_whole) return own_stream();
+    const std::int64_t y = decoder().norms_after ? stream() + summed() : 0;
+    return own_stream() + std::max({attention(layer).again, summed(), mlp(layer).again, y});
   }
 
   std::int64_t backward(const model::LayerSpec& layer) const {
-    if (layer.kind == model::LayerKind::kEmbedding) return stream();
-    return layer.kind == model::LayerKind::kHead ? head_backward() : block_backward();
+    if (layer.kind == model::LayerKind::kEmbedding) return own_stream() + summed();
+    return layer.kind == model::LayerKind::kHead ? head_backward() : block_backward(layer);
+  }
+
+  std::int64_t queued(const model::LayerSpec& layer) const {
+    return mlp(layer).kept + stream() + doutput() + attention(layer).kept + 2 * gathered();
   }
 
  private:
@@ -59,14 +64,23 @@ class Scratch {
   }
   std::int64_t in_wide(std::int64_t cols) const { return tokens_ * cols * wide_; }
   std::int64_t in_narrow(std::int64_t cols) const { return tokens_ * cols * narrow_; }
-  std::int64_t stream() const { return in_wide(hidden()); }
+  std::int64_t stream() const {
+    return context_.architecture.stream_rows(tokens_) * hidden() * wide_;
+  }
+  // What the ranks of the tensor axis exchange: all rows of what a matrix reads, or of its sums.
+  bool shares() const { return context_.architecture.tensor.size > 1; }
+  std::int64_t gathered() const { return shares() ? in_narrow(hidden()) : 0; }
+  std::int64_t summed() const { return shares() ? in_wide(hidden()) : 0; }
+  // Where streams are temporary.
+  std::int64_t own_stream() const { return context_.layout.num_stages() > 1 ? 0 : stream(); }
 
   std::int64_t dropped(const model::LayerSpec& layer) const {
     std::int64_t bytes = 0;
     for (const model::StashTensor& tensor : layer.stash)
       if (tensor.stash_class != model::StashClass::kInput &&
           !keeps(keep_of(context_.layout.recompute), tensor))
-        bytes += tokens_ * tensor.elements_per_token * size_of(tensor.dtype);
+        bytes += context_.architecture.rows_of(tensor, tokens_) * tensor.elements_per_token *
+                 size_of(tensor.dtype);
     return bytes;
   }
 
@@ -88,26 +102,72 @@ class Scratch {
     return rounds() ? std::min(kRoundedRows, tokens_) * up() * wide_ : 0;
   }
 
-  std::int64_t block_backward() const {
-    const std::int64_t held = stream() + in_narrow(hidden()) + stream();  // dy, ddown, dx2
-    const bool norms = decoder().norms_after;
-    const std::int64_t through_norm = norms && rounds() ? stream() : 0;
-    const std::int64_t mlp = in_wide(config().intermediate_size + hidden());
-    const std::int64_t doutput = norms || rounds() ? in_narrow(hidden()) : 0;
-    const std::int64_t dqkv = rounds() ? in_narrow(qkv()) : 0;
-    const std::int64_t attention = dqkv + in_wide(query() + hidden()) + attention_backward();
-    return held + std::max({through_norm, mlp, doutput + std::max(through_norm, attention)});
+  PartScratch attention(const model::LayerSpec&) const {
+    if (decoder().latent.key_value_rank > 0) return latent_attention_scratch(context_);
+    PartScratch scratch;
+    scratch.forward = scratch.again = attention_forward();
+    scratch.kept = dqkv();
+    scratch.backward = in_wide(query()) + attention_backward();
+    return scratch;
+  }
+
+  PartScratch mlp(const model::LayerSpec& layer) const {
+    if (decoder().experts_in(layer.index - 1)) return experts_scratch(context_);
+    PartScratch scratch;
+    scratch.forward = scratch.again = gathered() + rounded_rows();
+    scratch.kept = in_narrow(hidden());
+    scratch.backward = std::max(in_wide(config().intermediate_size), through_norm());
+    return scratch;
+  }
+
+  // Up to what down reads.
+  std::int64_t compute_forward(const model::LayerSpec& layer) const {
+    return std::max({attention(layer).forward, summed(), mlp(layer).forward});
+  }
+
+  std::int64_t through_norm() const { return decoder().norms_after && rounds() ? stream() : 0; }
+  std::int64_t doutput() const {
+    return decoder().norms_after || rounds() || shares() ? in_narrow(hidden()) : 0;
+  }
+  std::int64_t dqkv() const { return rounds() ? in_narrow(qkv()) : 0; }
+
+  std::int64_t block_backward(const model::LayerSpec& layer) const {
+    const PartScratch of_mlp = mlp(layer), of_attention = attention(layer);
+    const std::int64_t held = own_stream() + stream() + of_mlp.kept;  // dy, dx2
+    const std::int64_t after_mlp =
+        gathered() + doutput() +
+        std::max(
+            through_norm(),
+            of_attention.kept + std::max(in_wide(hidden()) + of_attention.backward, gathered()));
+    return held + std::max(in_wide(hidden()) + of_mlp.backward, after_mlp);
   }
 
   std::int64_t head_backward() const {
     const std::int64_t statistics = decoder().norm == model::NormKind::kLayerNorm ? 2 : 1;
+    const std::int64_t norm =
+        context_.architecture.stream_rows(tokens_) * statistics * wide_ + in_narrow(hidden());
+    return own_stream() + norm + summed() + logits();
+  }
+
+  // A chunk of them, beside what the chunk before rounded.
+  std::int64_t logits() const {
     const std::int64_t rows = std::min(kLogitsRows, tokens_);
+    const std::int64_t second_rows = std::min(kLogitsRows, tokens_ - rows);
     const std::int64_t padded = round_up(config().vocab_size, kLogitsPadding);
-    const std::int64_t capped =
-        decoder().final_softcap > 0 ? rows * config().vocab_size * wide_ : 0;
     const std::int64_t rounded = rounds() ? rows * padded * narrow_ : 0;
-    return stream() + in_wide(statistics) + in_narrow(hidden()) + rows * padded * wide_ + capped +
-           rounded;
+    const std::int64_t first = capped_row() * rows + std::max(rounded, rows * statistics_of_row());
+    const std::int64_t second = second_rows * (capped_row() + statistics_of_row()) + rounded;
+    return rows * padded * wide_ + std::max(first, second);
+  }
+
+  std::int64_t capped_row() const {
+    return decoder().final_softcap > 0 ? config().vocab_size * wide_ : 0;
+  }
+
+  // What the parts of a vocabulary know of it, in float64.
+  std::int64_t statistics_of_row() const {
+    if (!shares()) return 0;
+    return context_.architecture.tensor.size * kPartStatistics * size_of(DType::kFloat64);
   }
 
   const MemoryContext& context_;
@@ -127,12 +187,17 @@ std::int64_t update_bytes(const model::Architecture& architecture) {
 
 }  // namespace
 
+std::int64_t queued_bytes(const MemoryContext& context, const model::LayerSpec& layer) {
+  return Scratch(context).queued(layer);
+}
+
 Bytes temporary_bytes(const MemoryContext& context) {
   const Scratch scratch(context);
   std::int64_t most = update_bytes(context.architecture);
   for (const model::LayerSpec& layer : context.architecture.layers)
-    most =
-        std::max({most, scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
+    if (layer.held)
+      most = std::max(
+          {most, scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
   return {most};
 }
 

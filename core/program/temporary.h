@@ -4,9 +4,13 @@
 
 namespace ptrain::program {
 
-// The most that a training step holds as kTemporary: the streams between layers, and the scratch of
-// the layer or the update that needs most. On processors exact where a row is one document; shorter
-// documents need less for attention.
+// The most that a training step holds as kTemporary: the streams between layers (but for those of a
+// pipeline), and the scratch of the layer or the update that needs most. On processors exact where
+// a row is one document; shorter documents need less for attention.
 Bytes temporary_bytes(const MemoryContext& context);
+
+// What the products that the backward of a block queues read beside its stash, for one micro-batch:
+// held from BACKWARD_INPUT to BACKWARD_WEIGHT.
+std::int64_t queued_bytes(const MemoryContext& context, const model::LayerSpec& layer);
 
 }  // namespace ptrain::program

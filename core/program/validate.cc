@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -15,8 +17,8 @@ tl::unexpected<Error> broken(int rank, std::string_view where, std::string_view 
 }
 
 Status check_rank(const Program& program, const model::Architecture& architecture,
-                  const mesh::Layout& layout) {
-  RankCheck check(program, architecture, layout);
+                  const mesh::Layout& layout, const Pipeline& pipeline) {
+  RankCheck check(program, architecture, layout, pipeline);
   for (const Action& action : program.actions) {
     if (const auto what = check.run(action)) return broken(program.rank, to_text(action), *what);
   }
@@ -24,38 +26,69 @@ Status check_rank(const Program& program, const model::Architecture& architectur
   return {};
 }
 
-// Ranks that meet in an action: all data ranks, or those of one replica for a gather or a reduction
-// over the shard axis alone. Neighbours in rank order, from first to last.
+// Ranks that meet in an action, by their numbers.
 struct Members {
   std::size_t first = 0;
-  std::size_t last = 0;
+  std::size_t count = 1;
+  std::size_t stride = 1;
+  std::size_t rank(std::size_t i) const { return first + i * stride; }
 };
 
 bool is_collective(const Action& action, const mesh::Layout& layout) {
-  return layout.num_ranks() > 1 &&
-         (action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad ||
-          action.kind == Kind::kGradNorm);
+  switch (action.kind) {
+    case Kind::kUnshard:
+    case Kind::kReduceGrad:
+    case Kind::kGradNorm:
+      return layout.num_ranks() > 1;
+    case Kind::kExchange:
+    case Kind::kSyncTied:
+      return true;
+    default:
+      return false;
+  }
 }
 
-Members members_of(const Action& action, int rank, const mesh::Layout& layout) {
-  const bool in_replica = action.kind == Kind::kUnshard || action.attribute("axis") == "shard";
-  if (!in_replica) {
-    return {0, static_cast<std::size_t>(layout.num_ranks()) - 1};
+bool is_send(const Action& action) {
+  return action.kind == Kind::kSendForward || action.kind == Kind::kSendBackward;
+}
+
+// All ranks; the tensor axis for an exchange; those of one replica for a gather or a reduction over
+// the shard axis alone; the data ranks of a pipeline rank; the two ends of a pipeline.
+Members members_of(const Action& action, int rank, const mesh::Layout& layout,
+                   const Pipeline& pipeline) {
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  mesh::Coordinates place = mesh::coordinates_of(layout, rank);
+  if (action.kind == Kind::kGradNorm) return {0, size(layout.num_ranks()), 1};
+  if (action.kind == Kind::kSyncTied) {
+    const auto [low, high] = std::minmax({pipeline.ranks.front(), pipeline.ranks.back()});
+    place.pp = low;
+    return {size(mesh::rank_of(layout, place)), 2,
+            size((high - low) * (layout.num_ranks() / layout.pp))};
   }
-  const auto first = static_cast<std::size_t>(rank - mesh::coordinates_of(layout, rank).shard);
-  return {first, first + static_cast<std::size_t>(layout.shard) - 1};
+  if (action.kind == Kind::kExchange) {
+    place.tp = 0;
+    return {size(mesh::rank_of(layout, place)), size(layout.tp), 1};
+  }
+  place.shard = place.cp = 0;
+  const bool in_replica = action.kind == Kind::kUnshard || action.attribute("axis") == "shard";
+  if (!in_replica) place.dp = 0;
+  return {size(mesh::rank_of(layout, place)),
+          size(layout.num_shards() * (in_replica ? 1 : layout.dp)), size(layout.tp)};
 }
 
 bool same_collective(const Action& a, const Action& b) {
   return a.kind == b.kind && a.group == b.group && a.micro_batch == b.micro_batch &&
-         a.attribute("axis") == b.attribute("axis");
+         a.layer_first == b.layer_first && a.segment == b.segment &&
+         a.attribute("kind") == b.attribute("kind") && a.attribute("axis") == b.attribute("axis");
 }
 
-// Runs all ranks side by side until nothing moves.
+// Runs all ranks side by side until nothing moves. A SEND or RECV keeps nobody: its lane goes on at
+// once, and it is done when its other half has begun as well.
 class World {
  public:
-  World(std::span<const Program* const> programs, const mesh::Layout& layout, Queues queues)
-      : programs_(programs), layout_(layout) {
+  World(std::span<const Program* const> programs, const mesh::Layout& layout,
+        const Pipeline& pipeline, Queues queues)
+      : programs_(programs), layout_(layout), pipeline_(pipeline) {
     for (const Program* program : programs) {
       Rank& rank = ranks_.emplace_back();
       rank.done.resize(program->actions.size());
@@ -75,6 +108,7 @@ class World {
           while (step(rank, queue)) moved = true;
         }
       }
+      PTRAIN_CHECK(matched_);
     }
     return finished();
   }
@@ -87,6 +121,17 @@ class World {
   struct Rank {
     std::vector<bool> done;
     std::vector<Queue> queues;
+  };
+
+  // What one rank sends another in one direction, in order; of both ends those that have begun.
+  struct Channel {
+    std::vector<const Action*> sends, receives;
+    std::size_t num_matched = 0;
+  };
+  struct Ends {
+    std::size_t sender, receiver;
+    bool forward;
+    auto operator<=>(const Ends&) const = default;
   };
 
   // The action at the head of a queue, if all it waits for is done.
@@ -105,27 +150,58 @@ class World {
     ranks_[rank].queues[queue].next += 1;
   }
 
+  std::size_t peer_of(std::size_t rank, std::string_view stage_rank) const {
+    mesh::Coordinates place = mesh::coordinates_of(layout_, static_cast<int>(rank));
+    place.pp = std::stoi(std::string(stage_rank));  // RankCheck has seen it
+    return static_cast<std::size_t>(mesh::rank_of(layout_, place));
+  }
+
+  void begin_transfer(std::size_t rank, std::size_t queue, const Action& action) {
+    ranks_[rank].queues[queue].next += 1;
+    const bool sends = is_send(action);
+    const std::size_t peer = peer_of(rank, action.attribute(sends ? "to" : "from"));
+    const bool forward = action.kind == Kind::kSendForward || action.kind == Kind::kReceiveForward;
+    const Ends ends = sends ? Ends{rank, peer, forward} : Ends{peer, rank, forward};
+    Channel& channel = channels_[ends];
+    (sends ? channel.sends : channel.receives).push_back(&action);
+    const std::size_t next = channel.num_matched;
+    if (next == channel.sends.size() || next == channel.receives.size()) return;
+    const Action &send = *channel.sends[next], &receive = *channel.receives[next];
+    channel.num_matched += 1;
+    ranks_[ends.sender].done[static_cast<std::size_t>(send.id)] = true;
+    ranks_[ends.receiver].done[static_cast<std::size_t>(receive.id)] = true;
+    const bool fits =
+        send.micro_batch == receive.micro_batch && send.stage + (forward ? 1 : -1) == receive.stage;
+    if (!fits && matched_)
+      matched_ = broken(static_cast<int>(ends.receiver), to_text(receive),
+                        fmt::format("rank {} sends {} first", ends.sender, to_text(send)));
+  }
+
   bool step(std::size_t rank, std::size_t queue) {
     const Action* action = ready(rank, queue);
     if (action == nullptr) return false;
+    if (action->lane == Lane::kTransfer) {
+      begin_transfer(rank, queue, *action);
+      return true;
+    }
     if (!is_collective(*action, layout_)) {
       complete(rank, queue, action->id);
       return true;
     }
-    const Members members = members_of(*action, static_cast<int>(rank), layout_);
+    const Members members = members_of(*action, static_cast<int>(rank), layout_, pipeline_);
     // From the last, which arrives last: all but one of a collective's attempts end at the first
     // look.
-    for (std::size_t other = members.last + 1; other-- > members.first;) {
-      const Action* theirs = ready(other, queue);
+    for (std::size_t i = members.count; i-- > 0;) {
+      const Action* theirs = ready(members.rank(i), queue);
       if (theirs == nullptr || !same_collective(*action, *theirs)) return false;
     }
-    for (std::size_t other = members.first; other <= members.last; ++other) {
-      complete(other, queue, ready(other, queue)->id);
-    }
+    for (std::size_t i = 0; i < members.count; ++i)
+      complete(members.rank(i), queue, ready(members.rank(i), queue)->id);
     return true;
   }
 
-  // Where ids point backwards, a rank that is stuck is so in an action that is ready.
+  // Where ids point backwards, a rank that is stuck is so in an action that is ready, or waits for
+  // one half of a transfer.
   Status finished() const {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       for (std::size_t queue = 0; queue < ranks_[rank].queues.size(); ++queue) {
@@ -135,12 +211,24 @@ class World {
         }
       }
     }
+    for (const auto& [ends, channel] : channels_) {
+      if (channel.num_matched < channel.receives.size())
+        return broken(static_cast<int>(ends.receiver),
+                      to_text(*channel.receives[channel.num_matched]),
+                      fmt::format("waits for ever for rank {} to send it", ends.sender));
+      if (channel.num_matched < channel.sends.size())
+        return broken(static_cast<int>(ends.sender), to_text(*channel.sends[channel.num_matched]),
+                      fmt::format("rank {} never receives it", ends.receiver));
+    }
     return {};
   }
 
   std::span<const Program* const> programs_;
   const mesh::Layout& layout_;
+  const Pipeline& pipeline_;
   std::vector<Rank> ranks_;
+  std::map<Ends, Channel> channels_;
+  Status matched_;
 };
 
 }  // namespace
@@ -158,15 +246,24 @@ Status validate(std::span<const Program> world, const model::Architecture& archi
 
 Status validate(std::span<const Program* const> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues) {
+  const std::vector<const model::Architecture*> parts(world.size(), &architecture);
+  return validate(world, parts, layout, queues);
+}
+
+Status validate(std::span<const Program* const> world,
+                std::span<const model::Architecture* const> parts, const mesh::Layout& layout,
+                Queues queues) {
   if (world.size() != static_cast<std::size_t>(layout.num_ranks())) {
     return fail(ExitCode::kBug,
                 fmt::format("{} programs for {} ranks", world.size(), layout.num_ranks()));
   }
+  const auto num_layers = static_cast<int>(parts.front()->layers.size());
+  PTRAIN_TRY(const Pipeline pipeline, pipeline_of(layout, num_layers, true));
   std::set<const Program*> checked;
-  for (const Program* program : world) {
-    if (checked.insert(program).second) PTRAIN_CHECK(check_rank(*program, architecture, layout));
-  }
-  return World(world, layout, queues).run();
+  for (std::size_t rank = 0; rank < world.size(); ++rank)
+    if (checked.insert(world[rank]).second)
+      PTRAIN_CHECK(check_rank(*world[rank], *parts[rank], layout, pipeline));
+  return World(world, layout, pipeline, queues).run();
 }
 
 }  // namespace ptrain::program

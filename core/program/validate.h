@@ -17,6 +17,8 @@ enum class Queues { kByLane, kOne };
 // is complete when it is reduced, reduced once, and finished before GRAD_NORM; every group is
 // updated once after that, and offloaded state is there for it and away again after it; the ranks
 // meet in their collectives, so that every action runs.
+// A pipeline rank receives what others send it, in the order in which they do, waits for it, and
+// sends what others need; copies of a tied group are added up.
 // Errors (kBug): the first broken condition with its rank and action.
 Status validate(std::span<const Program> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues = Queues::kByLane);
@@ -25,5 +27,10 @@ Status validate(std::span<const Program> world, const model::Architecture& archi
 // the same program, which is then looked into once.
 Status validate(std::span<const Program* const> world, const model::Architecture& architecture,
                 const mesh::Layout& layout, Queues queues = Queues::kByLane);
+
+// The same where ranks hold different parts of the model (mesh/part.h): one a rank.
+Status validate(std::span<const Program* const> world,
+                std::span<const model::Architecture* const> parts, const mesh::Layout& layout,
+                Queues queues = Queues::kByLane);
 
 }  // namespace ptrain::program

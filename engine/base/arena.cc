@@ -57,6 +57,14 @@ void Arena::give(void* data) {
   taken_.erase(block);
 }
 
+void Arena::count_as(void* data, program::MemoryClass memory_class) {
+  const auto block = taken_.find(data);
+  PT_CHECK(block != taken_.end());
+  note(block->second.memory_class, -block->second.bytes);
+  block->second.memory_class = memory_class;
+  note(memory_class, block->second.bytes);
+}
+
 Bytes Arena::live(program::MemoryClass memory_class) const { return live_[index_of(memory_class)]; }
 Bytes Arena::peak(program::MemoryClass memory_class) const { return peak_[index_of(memory_class)]; }
 

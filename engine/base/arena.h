@@ -24,6 +24,8 @@ class Arena {
   // 64-byte aligned, not cleared. `bytes` are counted as asked for.
   void* take(program::MemoryClass memory_class, std::int64_t bytes);
   void give(void* data);
+  // Counts what was taken under another class from here on.
+  void count_as(void* data, program::MemoryClass memory_class);
   // Counts bytes that somebody else holds for this rank (or, below 0, holds no more).
   void note(program::MemoryClass memory_class, std::int64_t bytes);
 
@@ -57,6 +59,9 @@ class Buffer {
     if (data_ != nullptr) arena_->give(data_);
   }
   void* data() const { return data_; }
+  void count_as(program::MemoryClass memory_class) {
+    if (data_ != nullptr) arena_->count_as(data_, memory_class);
+  }
   explicit operator bool() const { return data_ != nullptr; }
 
  private:

@@ -24,7 +24,8 @@ ActionPoints backward(LayerKind kind) {
 
 }  // namespace
 
-ActionPoints points_of(const program::Action& action, const model::Architecture& architecture) {
+std::optional<ActionPoints> points_of(const program::Action& action,
+                                      const model::Architecture& architecture) {
   const auto layer = [&] {
     return architecture.layers[static_cast<std::size_t>(action.layer_first)].kind;
   };
@@ -32,27 +33,29 @@ ActionPoints points_of(const program::Action& action, const model::Architecture&
     case Kind::kForward:
       return forward(layer());
     case Kind::kBackward:
+    case Kind::kBackwardInput:
+    case Kind::kBackwardWeight:
       return backward(layer());
     case Kind::kRecompute:
-      return {"train.recompute.block.begin", "train.recompute.block.end"};
+      return ActionPoints{"train.recompute.block.begin", "train.recompute.block.end"};
     case Kind::kExchange:
-      return {"train.exchange.begin", "train.exchange.end"};
+      return ActionPoints{"train.exchange.begin", "train.exchange.end"};
     case Kind::kUnshard:
-      return {"train.unshard.begin", "train.unshard.end"};
+      return ActionPoints{"train.unshard.begin", "train.unshard.end"};
     case Kind::kReshard:
-      return {"train.reshard.begin", "train.reshard.end"};
+      return ActionPoints{"train.reshard.begin", "train.reshard.end"};
     case Kind::kReduceGrad:
-      return {"train.reduce_grad.begin", "train.reduce_grad.end"};
+      return ActionPoints{"train.reduce_grad.begin", "train.reduce_grad.end"};
     case Kind::kGradNorm:
-      return {"train.grad_norm.begin", "train.grad_norm.end"};
+      return ActionPoints{"train.grad_norm.begin", "train.grad_norm.end"};
     case Kind::kFetch:
-      return {"train.fetch.begin", "train.fetch.end"};
+      return ActionPoints{"train.fetch.begin", "train.fetch.end"};
     case Kind::kOffload:
-      return {"train.offload.begin", "train.offload.end"};
+      return ActionPoints{"train.offload.begin", "train.offload.end"};
     case Kind::kOptimizer:
-      return {"train.optimizer.begin", "train.optimizer.end"};
+      return ActionPoints{"train.optimizer.begin", "train.optimizer.end"};
     default:
-      throw EngineError(ExitCode::kBug, "the engine cannot run " + program::to_text(action));
+      return std::nullopt;
   }
 }
 

@@ -41,22 +41,32 @@ std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {
 
 void Stashes::give(int layer, int micro_batch) { entries_.erase({layer, micro_batch}); }
 
-Tensor Streams::get(int micro_batch, std::int64_t rows) {
-  Buffer& buffer = buffers_[micro_batch];
+Tensor Streams::get(int layer, int micro_batch, std::int64_t rows) {
+  Buffer& buffer = buffers_[{layer, micro_batch}];
   if (!buffer) buffer = fresh(rows);
   return view(buffer, rows);
 }
 
-Buffer Streams::fresh(std::int64_t rows) {
-  return Buffer(arena_, MemoryClass::kTemporary,
-                rows * architecture_.config.hidden_size * size_of(architecture_.dtype));
+std::int64_t Streams::bytes(std::int64_t rows) const {
+  return rows * architecture_.config.hidden_size * size_of(architecture_.dtype);
 }
+
+Buffer Streams::fresh(std::int64_t rows) { return Buffer(arena_, memory_class_, bytes(rows)); }
 
 Tensor Streams::view(const Buffer& buffer, std::int64_t rows) const {
-  return contiguous(buffer.data(), architecture_.dtype, rows,
-                    architecture_.config.hidden_size);
+  return contiguous(buffer.data(), architecture_.dtype, rows, architecture_.config.hidden_size);
 }
 
-void Streams::replace(int micro_batch, Buffer buffer) { buffers_[micro_batch] = std::move(buffer); }
+void Streams::put(int layer, int micro_batch, Buffer buffer) {
+  buffers_[{layer, micro_batch}] = std::move(buffer);
+}
+
+Buffer Streams::take(int layer, int micro_batch) {
+  const auto found = buffers_.find({layer, micro_batch});
+  PT_CHECK(found != buffers_.end());
+  Buffer buffer = std::move(found->second);
+  buffers_.erase(found);
+  return buffer;
+}
 
 }  // namespace ptrain::execute

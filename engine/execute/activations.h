@@ -38,24 +38,28 @@ class Stashes {
   std::map<std::pair<int, int>, Entry> entries_;
 };
 
-// The stream between layers, one [stream rows, hidden] matrix a micro-batch and direction.
+// The streams of one direction: [stream rows, hidden] matrices that wait, by the layer that reads
+// them next and micro-batch.
 class Streams {
  public:
-  Streams(const model::Architecture& architecture, Arena& arena)
-      : architecture_(architecture), arena_(arena) {}
+  Streams(const model::Architecture& architecture, Arena& arena, program::MemoryClass memory_class)
+      : architecture_(architecture), arena_(arena), memory_class_(memory_class) {}
 
-  // The matrix of a micro-batch, taken at the first call.
-  Tensor get(int micro_batch, std::int64_t rows);
-  // A second matrix to write the next layer's input into; replace() then makes it the stream.
+  // What waits for the layer; where nothing does, a matrix to write it into.
+  Tensor get(int layer, int micro_batch, std::int64_t rows);
   Buffer fresh(std::int64_t rows);
   Tensor view(const Buffer& buffer, std::int64_t rows) const;
-  void replace(int micro_batch, Buffer buffer);
-  void give(int micro_batch) { buffers_.erase(micro_batch); }
+  std::int64_t bytes(std::int64_t rows) const;
+  void put(int layer, int micro_batch, Buffer buffer);
+  // Takes out what waits for the layer.
+  Buffer take(int layer, int micro_batch);
+  void give(int layer, int micro_batch) { buffers_.erase({layer, micro_batch}); }
 
  private:
   const model::Architecture& architecture_;
   Arena& arena_;
-  std::map<int, Buffer> buffers_;
+  program::MemoryClass memory_class_;
+  std::map<std::pair<int, int>, Buffer> buffers_;
 };
 
 }  // namespace ptrain::execute

@@ -18,7 +18,7 @@ struct Call {
   std::vector<layers::GradientTarget> targets;
   std::vector<layers::WeightProduct> products;
   std::vector<Buffer> scratch;  // that the products read
-  Buffer output;
+  Buffer input, output;
   std::optional<layers::Context> context;
   std::optional<layers::Task> task;  // destroyed first: it works with all of the above
 };

@@ -1,5 +1,6 @@
 #include "engine/execute/executor.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -30,9 +31,22 @@ bool is_copy(const Action& action) {
   return action.kind == Kind::kFetch || action.kind == Kind::kOffload;
 }
 
+// Adds up gradients of parameters that several ranks of a model hold.
+bool sums_copies(const Action& action) {
+  return action.kind == Kind::kSyncTied ||
+         (action.kind == Kind::kExchange && action.layer_first < 0);
+}
+
 // Begins and ends when its lane says so.
 bool is_queued(const Action& action) {
-  return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad || is_copy(action);
+  return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad || is_copy(action) ||
+         sums_copies(action) || action.lane == Lane::kTransfer;
+}
+
+// In a pipeline they come from other ranks, or wait to be sent.
+program::MemoryClass class_of_streams(const mesh::Layout& layout) {
+  return layout.num_stages() > 1 ? program::MemoryClass::kCommunication
+                                 : program::MemoryClass::kTemporary;
 }
 
 // Of a layer's call; ends when the segment behind it begins.
@@ -46,19 +60,27 @@ Executor::Executor(const model::Architecture& architecture, const mesh::Layout& 
                    const Communicators& communicators, Arena& arena,
                    const state::StoreMaker& make_store)
     : architecture_(architecture),
+      layout_(layout),
+      stages_(value_or_throw(
+          mesh::layers_of_stages(layout, static_cast<int>(architecture.layers.size())))),
       communicators_(communicators),
       arena_(arena),
       layers_(layers::make_layers(architecture)),
       sharing_(make_sharing({architecture, layout, communicators, arena})),
+      gradient_sums_(architecture, communicators, *sharing_),
       stashes_(architecture, arena),
-      activations_(architecture, arena),
-      gradients_(architecture, arena),
-      vocabulary_(layers::vocabulary_of(architecture)) {
+      activations_(architecture, arena, class_of_streams(layout)),
+      gradients_(architecture, arena, class_of_streams(layout)),
+      vocabulary_(layers::vocabulary_of(architecture)),
+      targets_(architecture, groups_),
+      transfers_(communicators.pipeline_forward, communicators.pipeline_backward) {
   const bool offloads = layout.offload == recipe::Offload::kOptimizer;
   const auto plans = mesh::plan_buffers(architecture, layout);
   for (const auto& plan : plans) {
     state::GroupBuffer::Place place = sharing_->place_of(plan.group);
     place.offloads_state = offloads;
+    place.counts = mesh::is_first_replica(architecture.groups[static_cast<std::size_t>(plan.group)],
+                                          layout, communicators.world.rank());
     groups_.emplace_back(architecture, plan, place, arena);
   }
   if (!offloads) return;
@@ -85,22 +107,44 @@ layers::LossSums Executor::evaluate(const program::Program& program,
       .all_reduce(reinterpret_cast<std::byte*>(totals.data()), DType::kFloat64, 2,
                   comm::ReduceOp::kSum)
       ->wait();
-  return {totals[0], static_cast<std::int64_t>(totals[1])};
+  layers::LossSums sums;
+  sums.loss = totals[0];
+  sums.num_targets = static_cast<std::int64_t>(totals[1]);
+  return sums;
 }
 
 std::vector<double> Executor::logits(const program::Program& program,
                                      const data::MicroBatch& micro_batch, std::int64_t position) {
-  logits_position_ = position;
+  const data::TokenPlace place = data::place_of_token(micro_batch, context_ranks(), position);
+  const int cp_rank = mesh::coordinates_of(layout_, communicators_.world.rank()).cp;
+  logits_position_ = cp_rank == place.cp_rank ? place.token : 0;
   run(program, {&micro_batch, 1});
   logits_position_ = -1;
+  share_logits(place.cp_rank);
   return std::exchange(logits_, {});
+}
+
+// The last stage made them; of the ranks that share rows the one that holds the token.
+void Executor::share_logits(int cp_rank) {
+  if (layout_.pp * layout_.cp == 1) return;
+  mesh::Coordinates maker;
+  maker.cp = cp_rank;
+  maker.pp = value_or_throw(mesh::ranks_of_stages(layout_)).back();
+  const std::int64_t vocabulary = architecture_.config.vocab_size * layout_.tp;
+  logits_.resize(static_cast<std::size_t>(vocabulary));
+  communicators_.world
+      .broadcast(reinterpret_cast<std::byte*>(logits_.data()),
+                 vocabulary * size_of(DType::kFloat64), mesh::rank_of(layout_, maker))
+      ->wait();
 }
 
 void Executor::run(const program::Program& program,
                    std::span<const data::MicroBatch> micro_batches) {
   fault::point("train.program");
-  micro_batches_ = micro_batches;
+  micro_batches_ = own_parts(micro_batches);
   sums_ = {};
+  if (const auto count = std::ranges::count_if(architecture_.groups, &model::GroupSpec::experts))
+    sums_.routers.begin(count, architecture_.decoder.moe.num_experts);
   result_ = {};
   sharing_->begin_program();
   const auto observe = [&](int id, bool begins) {
@@ -108,6 +152,7 @@ void Executor::run(const program::Program& program,
   };
   gather_lane_.watch(observe);
   reduce_lane_.watch(observe);
+  transfers_.watch(observe);
   if (offload_) offload_->lane().watch(observe);
   try {
     run_actions(program, observe);
@@ -117,22 +162,33 @@ void Executor::run(const program::Program& program,
   }
 }
 
+std::span<const data::MicroBatch> Executor::own_parts(
+    std::span<const data::MicroBatch> micro_batches) {
+  if (layout_.cp == 1) return micro_batches;
+  context_parts_.clear();
+  for (const data::MicroBatch& whole : micro_batches)
+    context_parts_.push_back(data::context_part(whole, context_ranks()));
+  return context_parts_;
+}
+
 void Executor::run_actions(const program::Program& program, const LaneQueue::Watcher& observe) {
   for (const Action& action : program.actions) {
-    const ActionPoints points = points_of(action, architecture_);
-    fault::point(points.begin);
+    const auto points = points_of(action, architecture_);
+    if (points) fault::point(points->begin);
     wait_for(action);
     if (!is_exchange(action)) end_exchange(action, observe);
     if (!is_queued(action)) observe(action.id, true);
     execute(action);
     if (!is_queued(action) && !is_exchange(action)) observe(action.id, false);
-    fault::point(points.end);
+    if (points) fault::point(points->end);
     gather_lane_.poll();
     reduce_lane_.poll();
+    transfers_.poll();
   }
-  PT_CHECK(calls_.empty());
+  PT_CHECK(calls_.empty() && queued_.empty());
   gather_lane_.wait_all();
   reduce_lane_.wait_all();
+  transfers_.wait_all();
   if (offload_) offload_->lane().wait_all();
 }
 
@@ -145,6 +201,7 @@ void Executor::wait_for(const Action& action) {
   for (const int id : action.after) {
     gather_lane_.wait(id);
     reduce_lane_.wait(id);
+    transfers_.wait(id);
     // Copies wait for each other by their order.
     if (offload_ && !is_copy(action)) offload_->lane().wait(id);
   }
@@ -155,9 +212,20 @@ void Executor::execute(const Action& action) {
     case Kind::kForward:
     case Kind::kRecompute:
     case Kind::kBackward:
+    case Kind::kBackwardInput:
       return run_segment(action);
+    case Kind::kBackwardWeight:
+      return backward_weight(action);
+    case Kind::kSendForward:
+    case Kind::kSendBackward:
+      return send(action);
+    case Kind::kReceiveForward:
+    case Kind::kReceiveBackward:
+      return receive(action);
     case Kind::kExchange:
-      return calls_.exchange(action, ranks_of(action));
+      return sums_copies(action) ? sum_copies(action) : calls_.exchange(action, ranks_of(action));
+    case Kind::kSyncTied:
+      return sum_copies(action);
     case Kind::kUnshard:
       return unshard(action);
     case Kind::kReshard:
@@ -173,8 +241,8 @@ void Executor::execute(const Action& action) {
     }
     case Kind::kGradNorm:
       PT_CHECK(settings_ != nullptr);
-      result_ = reduce_norm(groups_, sums_, settings_->clip_norm, communicators_.shard_reduce,
-                            communicators_.world);
+      for (auto& group : groups_) complete_gradients(group);
+      result_ = reduce_norm(groups_, sums_, settings_->clip_norm, communicators_.world);
       return;
     case Kind::kOptimizer:
       PT_CHECK(settings_ != nullptr);
@@ -209,8 +277,7 @@ const layers::Layer& Executor::code_of(const Action& action) const {
 
 comm::Communicator& Executor::ranks_of(const Action& exchange) {
   const auto axis = model::exchange_axis_named(exchange.attribute("axis"));
-  comm::Communicator* ranks =
-      axis == model::ExchangeAxis::kTensor ? communicators_.tensor : nullptr;
+  comm::Communicator* ranks = axis ? communicators_.along(*axis) : nullptr;
   if (ranks == nullptr)
     throw EngineError(ExitCode::kBug, "no ranks for " + program::to_text(exchange));
   return *ranks;
@@ -246,7 +313,7 @@ void Executor::begin_call(const Action& action, Call& call) {
 
 void Executor::end_call(const Action& action, Call& call) {
   if (action.kind == Kind::kForward) return end_forward(action, call);
-  if (action.kind == Kind::kBackward) return end_backward(action, call);
+  if (action.kind != Kind::kRecompute) return end_backward(action, call);
 }
 
 void Executor::begin_forward(const Action& action, Call& call) {
@@ -256,8 +323,9 @@ void Executor::begin_forward(const Action& action, Call& call) {
                 keep_in(action, "keep"));
   set_context(action, call);
   const std::int64_t rows = stream_rows(micro_batch);
-  const Tensor x =
-      kind == model::LayerKind::kEmbedding ? Tensor{} : activations_.get(micro_batch, rows);
+  const bool has_input = kind != model::LayerKind::kEmbedding;
+  if (has_input) call.input = activations_.take(action.layer_first, micro_batch);
+  const Tensor x = has_input ? activations_.view(call.input, rows) : Tensor{};
   if (kind == model::LayerKind::kHead) return begin_head(action, call, x);
   call.output = activations_.fresh(rows);
   call.task.emplace(
@@ -284,8 +352,7 @@ Tensor Executor::logits_row(const Call& call) const {
 
 void Executor::end_forward(const Action& action, Call& call) {
   if (spec_of(action).kind != model::LayerKind::kHead)
-    return activations_.replace(action.micro_batch, std::move(call.output));
-  activations_.give(action.micro_batch);
+    return activations_.put(action.layer_first + 1, action.micro_batch, std::move(call.output));
   if (!call.output) return;
   device::synchronize();
   const Tensor row = logits_row(call);
@@ -308,23 +375,55 @@ void Executor::begin_recompute(const Action& action, Call& call) {
 void Executor::begin_backward(const Action& action, Call& call) {
   const auto& spec = spec_of(action);
   for (const int group : spec.groups) sharing_->begin_write(group);
+  call.targets = targets_.of(spec);
   const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
                     spec.kind == model::LayerKind::kEmbedding;
-  const bool adds =
-      action.attribute("accumulate") == "1" && !lost && !planted(Bug::kOverwrittenGradient);
-  for (const int parameter : spec.parameters)
-    call.targets.push_back({group_of(parameter).gradient(parameter), adds});
+  if (lost || planted(Bug::kOverwrittenGradient))
+    for (auto& target : call.targets) target.accumulate = false;
   set_context(action, call);
-  const Tensor dy = gradients_.get(action.micro_batch, stream_rows(action.micro_batch));
+  const Tensor dy =
+      gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch));
   call.task.emplace(code_of(action).backward_input(*call.context, call.targets, dy, call.products,
                                                    call.scratch, sums_));
 }
 
 void Executor::end_backward(const Action& action, Call& call) {
+  const auto& spec = spec_of(action);
+  const int layer = action.layer_first, micro_batch = action.micro_batch;
+  Buffer gradient = gradients_.take(layer, micro_batch);
+  if (spec.kind != model::LayerKind::kEmbedding)
+    gradients_.put(layer - 1, micro_batch, std::move(gradient));
+  if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock)
+    return queued_.put(spec, micro_batch, call.targets, std::move(call.products),
+                       std::move(call.scratch), targets_);
   layers::backward_weight(call.products);
-  const int layer = action.layer_first;
-  stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, action.micro_batch);
-  if (spec_of(action).kind == model::LayerKind::kEmbedding) gradients_.give(action.micro_batch);
+  targets_.written(spec);
+  stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, micro_batch);
+}
+
+void Executor::backward_weight(const Action& action) {
+  for (const int group : spec_of(action).groups) sharing_->begin_write(group);
+  queued_.multiply(action.layer_first, action.micro_batch, targets_);
+  stashes_.give(action.layer_first, action.micro_batch);
+}
+
+void Executor::send(const Action& action) {
+  const mesh::StageLayers& layers = stages_[static_cast<std::size_t>(action.stage)];
+  const std::int64_t bytes = activations_.bytes(stream_rows(action.micro_batch));
+  transfers_.send(action,
+                  action.kind == Kind::kSendForward
+                      ? activations_.take(layers.end, action.micro_batch)
+                      : gradients_.take(layers.begin - 1, action.micro_batch),
+                  bytes);
+}
+
+void Executor::receive(const Action& action) {
+  const mesh::StageLayers& layers = stages_[static_cast<std::size_t>(action.stage)];
+  const std::int64_t rows = stream_rows(action.micro_batch);
+  const Tensor stream = action.kind == Kind::kReceiveForward
+                            ? activations_.get(layers.begin, action.micro_batch, rows)
+                            : gradients_.get(layers.end - 1, action.micro_batch, rows);
+  transfers_.receive(action, stream.data, activations_.bytes(rows));
 }
 
 void Executor::unshard(const Action& action) {
@@ -332,8 +431,24 @@ void Executor::unshard(const Action& action) {
   gather_lane_.push(action.id, sharing_->gather(group), {});
 }
 
+// What no backward writes has no gradient. Where there is a reduction, that has seen to it.
+void Executor::complete_gradients(state::GroupBuffer& group) {
+  const auto& spec = architecture_.groups[static_cast<std::size_t>(group.plan().group)];
+  if (mesh::num_reduced(spec, layout_) == 1) group.fill_gradients();
+}
+
+void Executor::sum_copies(const Action& action) {
+  auto& group = groups_[static_cast<std::size_t>(action.group)];
+  complete_gradients(group);
+  reduce_lane_.push(action.id,
+                    action.kind == Kind::kSyncTied ? gradient_sums_.over_pipeline(group)
+                                                   : gradient_sums_.over_tensor_ranks(group),
+                    [] {});
+}
+
 void Executor::reduce(const Action& action) {
   auto& group = groups_[static_cast<std::size_t>(action.group)];
+  group.fill_gradients();
   reduce_lane_.push(action.id, sharing_->reduce(group, action.attribute("axis") != "shard"),
                     [&group] { group.take_reduced(); });
 }

@@ -10,12 +10,16 @@ class Messages final : public Sharing {
   explicit Messages(const SharingInput& input)
       : communicators_(input.communicators),
         dtype_(input.architecture.dtype),
-        compute_dtype_(input.architecture.compute_dtype) {
-    place_.shard_rank = mesh::coordinates_of(input.layout, communicators_.world.rank()).shard;
-    place_.shard_gradients = input.layout.shard > 1 && input.layout.zero > 1;
-  }
+        compute_dtype_(input.architecture.compute_dtype),
+        layout_(input.layout),
+        groups_(input.architecture.groups) {}
 
-  state::GroupBuffer::Place place_of(int) const override { return place_; }
+  state::GroupBuffer::Place place_of(int group) const override {
+    state::GroupBuffer::Place place;
+    place.shard_rank = mesh::shard_rank_of(spec(group), layout_, communicators_.world.rank());
+    place.shard_gradients = layout_.zero > 1 && ranks_of(group).reduce != nullptr;
+    return place;
+  }
   void begin_program() override {}
 
   std::vector<LaneQueue::Stage> gather(state::GroupBuffer& group) override {
@@ -23,20 +27,22 @@ class Messages final : public Sharing {
     if (planted(Bug::kStaleGather)) return {};
     return {[this, &group, whole] {
       fault::point("train.gather.start");
-      return communicators_.shard_gather->all_gather_v(whole, compute_dtype_, group.shard_offsets(),
-                                                       group.plan().shard_sizes);
+      return ranks_of(group.plan().group)
+          .gather->all_gather_v(whole, compute_dtype_, group.shard_offsets(),
+                                group.plan().shard_sizes);
     }};
   }
 
   std::vector<LaneQueue::Stage> reduce(state::GroupBuffer& group, bool over_replicas) override {
     std::vector<LaneQueue::Stage> stages;
-    if (communicators_.shard_reduce != nullptr)
-      stages.push_back([this, &group] {
+    const Ranks ranks = ranks_of(group.plan().group);
+    if (ranks.reduce != nullptr)
+      stages.push_back([this, &group, ranks] {
         fault::point("train.reduce.scatter");
-        return communicators_.shard_reduce->reduce_scatter_v(
-            group.whole_gradients(), dtype_, group.shard_offsets(), group.plan().shard_sizes);
+        return ranks.reduce->reduce_scatter_v(group.whole_gradients(), dtype_,
+                                              group.shard_offsets(), group.plan().shard_sizes);
       });
-    if (communicators_.dp_reduce == nullptr || !over_replicas) return stages;
+    if (ranks.replicas == nullptr || !over_replicas) return stages;
     stages.push_back([&group] {
       group.add_earlier();
       return nullptr;
@@ -45,11 +51,11 @@ class Messages final : public Sharing {
                          : planted(Bug::kDoubleReduction) ? 2
                                                           : 1;
     for (int i = 0; i < num_sums; ++i)
-      stages.push_back([this, &group] {
+      stages.push_back([&group, ranks] {
         fault::point("train.reduce.replicas");
         const Tensor shard = group.reduced_shard();
-        return communicators_.dp_reduce->all_reduce(static_cast<std::byte*>(shard.data),
-                                                    shard.dtype, shard.cols, comm::ReduceOp::kSum);
+        return ranks.replicas->all_reduce(static_cast<std::byte*>(shard.data), shard.dtype,
+                                          shard.cols, comm::ReduceOp::kSum);
       });
     return stages;
   }
@@ -58,9 +64,21 @@ class Messages final : public Sharing {
   void close() override {}
 
  private:
+  // Those that a group's parameters and gradients travel between; null where there is but one.
+  struct Ranks {
+    comm::Communicator *gather, *reduce, *replicas;
+  };
+  const model::GroupSpec& spec(int group) const { return groups_[static_cast<std::size_t>(group)]; }
+  Ranks ranks_of(int group) const {
+    const Communicators& all = communicators_;
+    if (spec(group).experts) return {all.expert_gather, all.expert_reduce, all.expert_replicas};
+    return {all.shard_gather, all.shard_reduce, all.dp_reduce};
+  }
+
   Communicators communicators_;
   DType dtype_, compute_dtype_;
-  state::GroupBuffer::Place place_;
+  mesh::Layout layout_;
+  std::vector<model::GroupSpec> groups_;
 };
 
 }  // namespace

@@ -39,12 +39,15 @@ class WindowSharing final : public Sharing {
         parameter_element_(size_of(input.architecture.compute_dtype)),
         dtype_(input.architecture.dtype),
         arena_(input.arena),
-        buffers_(mesh::plan_buffers(input.architecture, layout_.shard)),
+        buffers_(mesh::plan_buffers(input.architecture, layout_)),
         places_(program::place_gradients({input.architecture, layout_, buffers_})),
         rank_(input.communicators.world.rank()),
         seat_(mesh::coordinates_of(layout_, rank_)),
         last_over_shard_(buffers_.size()),
         last_over_replicas_(buffers_.size()) {
+    if (std::ranges::any_of(input.architecture.groups, &model::GroupSpec::experts) &&
+        mesh::experts_have_axes(layout_))
+      throw EngineError(ExitCode::kBug, "experts on axes of their own have no place in a window");
     find_peers();
     place_parameters();
     window_ = input.communicators.world.make_window(segment_bytes(rank_), kNumSlots);
@@ -59,10 +62,11 @@ class WindowSharing final : public Sharing {
   state::GroupBuffer::Place place_of(int group) const override {
     const auto index = static_cast<std::size_t>(group);
     state::GroupBuffer::Place place;
-    place.shard_rank = seat_.shard;
-    place.shard_gradients = layout_.shard > 1 && layout_.zero > 1;
+    place.shard_rank = seat_.shard_rank(layout_);
+    place.shard_gradients = layout_.num_shards() > 1 && layout_.zero > 1;
     place.shared_gradients = window_->segment(rank_) + places_.offsets[index] * element_;
-    if (layout_.shard > 1) place.shared_parameters = parameters() + parameter_offsets_[index];
+    if (layout_.num_shards() > 1)
+      place.shared_parameters = parameters() + parameter_offsets_[index];
     return place;
   }
 
@@ -82,7 +86,7 @@ class WindowSharing final : public Sharing {
     const bool replicas_meet = layout_.dp > 1 && over_replicas;
     window_->publish(kWritten, epoch);
     std::vector<LaneQueue::Stage> stages;
-    if (layout_.shard > 1) add_shard_stages(stages, group, epoch, replicas_meet);
+    if (layout_.num_shards() > 1) add_shard_stages(stages, group, epoch, replicas_meet);
     if (replicas_meet) add_replica_stages(stages, group, epoch);
     last_over_shard_[index] = epoch;
     if (replicas_meet) last_over_replicas_[index] = epoch;
@@ -90,7 +94,8 @@ class WindowSharing final : public Sharing {
   }
 
   void begin_write(int group) override {
-    if (layout_.shard > 1) await_readers(shard_peers_, kReduced, last_use(group, last_over_shard_));
+    if (layout_.num_shards() > 1)
+      await_readers(shard_peers_, kReduced, last_use(group, last_over_shard_));
     if (layout_.dp > 1) await_readers(dp_peers_, kCopied, last_use(group, last_over_replicas_));
   }
 
@@ -103,7 +108,8 @@ class WindowSharing final : public Sharing {
   void find_peers() {
     mesh::Coordinates peer = seat_;
     for (peer.shard = 0; peer.shard < layout_.shard; ++peer.shard)
-      shard_peers_.push_back(mesh::rank_of(layout_, peer));
+      for (peer.cp = 0; peer.cp < layout_.cp; ++peer.cp)
+        shard_peers_.push_back(mesh::rank_of(layout_, peer));
     peer = seat_;
     for (peer.dp = 0; peer.dp < layout_.dp; ++peer.dp)
       dp_peers_.push_back(mesh::rank_of(layout_, peer));
@@ -119,7 +125,7 @@ class WindowSharing final : public Sharing {
   std::int64_t gradient_bytes() const { return places_.elements * element_; }
 
   std::int64_t segment_bytes(int rank) const {
-    const bool has_parameters = layout_.shard > 1 && rank == shard_peers_.front();
+    const bool has_parameters = layout_.num_shards() > 1 && rank == shard_peers_.front();
     return align(gradient_bytes()) + (has_parameters ? parameter_bytes_ : 0);
   }
 
@@ -130,17 +136,18 @@ class WindowSharing final : public Sharing {
 
   std::byte* own_shard(std::size_t group) const {
     return parameters() + parameter_offsets_[group] +
-           buffers_[group].shard_offset(seat_.shard) * parameter_element_;
+           buffers_[group].shard_offset(seat_.shard_rank(layout_)) * parameter_element_;
   }
 
   std::int64_t shard_bytes(std::size_t group) const {
-    return buffers_[group].shard_sizes[static_cast<std::size_t>(seat_.shard)] * parameter_element_;
+    return buffers_[group].shard_sizes[static_cast<std::size_t>(seat_.shard_rank(layout_))] *
+           parameter_element_;
   }
 
   // Tells the arena of this rank's part; sign -1: that it is gone.
   void count(std::int64_t sign) {
     arena_.note(MemoryClass::kGradients, sign * gradient_bytes());
-    if (layout_.shard == 1) return;
+    if (layout_.num_shards() == 1) return;
     for (std::size_t group = 0; group < buffers_.size(); ++group)
       arena_.note(MemoryClass::kParameters, sign * shard_bytes(group));
   }
@@ -148,7 +155,7 @@ class WindowSharing final : public Sharing {
   // By each rank for itself: a page lies in the memory of the core that touches it first.
   void clear() {
     std::memset(window_->segment(rank_), 0, static_cast<std::size_t>(gradient_bytes()));
-    if (layout_.shard == 1) return;
+    if (layout_.num_shards() == 1) return;
     for (std::size_t group = 0; group < buffers_.size(); ++group)
       std::memset(own_shard(group), 0, static_cast<std::size_t>(shard_bytes(group)));
   }
@@ -156,7 +163,7 @@ class WindowSharing final : public Sharing {
   // The own shard of the group, as it lies in every segment.
   comm::WindowRun own_run(const state::GroupBuffer& group) const {
     const auto index = static_cast<std::size_t>(group.plan().group);
-    const auto shard = static_cast<std::size_t>(seat_.shard);
+    const auto shard = static_cast<std::size_t>(seat_.shard_rank(layout_));
     return {dtype_, (places_.offsets[index] + group.shard_offsets()[shard]) * element_,
             group.plan().shard_sizes[shard]};
   }
@@ -179,7 +186,7 @@ class WindowSharing final : public Sharing {
   // and no memory, against 2 and a shard if each added up all.
   void add_replica_stages(std::vector<LaneQueue::Stage>& stages, const state::GroupBuffer& group,
                           Epoch epoch) {
-    const Slot before = layout_.shard > 1 ? kReduced : kWritten;
+    const Slot before = layout_.num_shards() > 1 ? kReduced : kWritten;
     stages.push_back([this, before, epoch] { return window_->expect(dp_peers_, before, epoch); });
     stages.push_back([this, run = own_run(group), epoch] {
       fault::point("train.reduce.replicas");

@@ -1,9 +1,9 @@
 #include "engine/execute/step_end.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -24,6 +24,15 @@ double clip_coefficient(double clip_norm, double norm) {
   return clip_norm > 0 ? std::min(1.0, clip_norm / (norm + 1e-6)) : 1.0;
 }
 
+double own_squares(std::span<state::GroupBuffer> groups) {
+  double squares = 0;
+  for (auto& group : groups)
+    for (const auto& run : group.runs())
+      if (!group.is_balance(run) && (group.counts(run) || planted(Bug::kNormOfCopies)))
+        squares += kernels::square_sum(group.gradient(run));
+  return squares;
+}
+
 optim::Piece piece_of(const model::ParameterSpec& parameter, state::GroupBuffer& group,
                       const mesh::ShardRun& run) {
   optim::Piece piece{parameter, group.master(run), group.gradient(run), {}};
@@ -34,20 +43,19 @@ optim::Piece piece_of(const model::ParameterSpec& parameter, state::GroupBuffer&
 }  // namespace
 
 StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossSums& sums,
-                       double clip_norm, comm::Communicator* shard_group,
-                       comm::Communicator& world) {
-  double squares = 0;
-  for (auto& group : groups)
-    for (const auto& run : group.runs()) squares += kernels::square_sum(group.gradient(run));
-  fault::point("train.norm.shards");
-  const bool is_whole = shard_group == nullptr || planted(Bug::kLocalClipNorm);
-  if (!is_whole) sum_over(*shard_group, {&squares, 1});
-  std::array<double, 2> totals{sums.loss, static_cast<double>(sums.num_targets)};
+                       double clip_norm, comm::Communicator& world) {
+  const double own = own_squares(groups);
+  std::vector<double> totals{sums.loss, static_cast<double>(sums.num_targets), own};
+  const std::vector<double> routers = to_numbers(sums.routers);
+  totals.insert(totals.end(), routers.begin(), routers.end());
   fault::point("train.norm.world");
   sum_over(world, totals);
+  const double squares = planted(Bug::kLocalClipNorm) ? own : totals[2];
 
   StepResult result;
   result.num_targets = static_cast<std::int64_t>(totals[1]);
+  result.routers = report_of({totals.begin() + 3, totals.end()}, sums.routers.num_experts,
+                             result.num_targets);
   if (planted(Bug::kLocalDenominator))
     totals[1] = static_cast<double>(sums.num_targets * world.size());
   const double count = std::max(totals[1], 1.0);

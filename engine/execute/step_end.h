@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/model/architecture.h"
 #include "engine/comm/communicator.h"
+#include "engine/execute/router_report.h"
 #include "engine/layers/layer.h"
 #include "engine/optim/update.h"
 #include "engine/state/group_buffer.h"
@@ -25,13 +27,13 @@ struct StepResult {
   std::int64_t num_targets = 0;
   double scale = 0;    // what OPTIMIZER multiplies gradients by: clip coefficient / targets
   bool finite = true;  // loss and norm are numbers; where false, OPTIMIZER leaves all as it is
+  std::optional<RouterReport> routers;  // where the model has experts
 };
 
-// GRAD_NORM: reduces loss, token count and square norm. shard_group: null for one rank. Collective
-// over the world.
+// GRAD_NORM: reduces loss, token count and square norm, of which each rank adds the runs that it
+// counts. Collective over the world.
 StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossSums& sums,
-                       double clip_norm, comm::Communicator* shard_group,
-                       comm::Communicator& world);
+                       double clip_norm, comm::Communicator& world);
 
 // OPTIMIZER: one update of the rank's shard of a group. Some rules take scratch from the arena.
 void apply_optimizer(const model::Architecture& architecture, const StepSettings& settings,

@@ -82,7 +82,8 @@ class Layer {
 // Multiplies the queued pairs into their gradients.
 void backward_weight(std::span<const WeightProduct> products);
 
-// The code for each LayerSpec of an architecture, in its order.
+// The code for each LayerSpec of an architecture, in its order; null for those that other ranks
+// hold.
 std::vector<std::unique_ptr<Layer>> make_layers(const model::Architecture& architecture);
 
 // Tokens of the model whose part this is: the columns of logits().

@@ -43,7 +43,7 @@ std::vector<std::unique_ptr<Layer>> make_layers(const model::Architecture& archi
   const Tables tables = rotary_tables(architecture);
   std::vector<std::unique_ptr<Layer>> layers;
   for (const model::LayerSpec& spec : architecture.layers)
-    layers.push_back(make_layer(architecture, spec, tables));
+    layers.push_back(spec.held ? make_layer(architecture, spec, tables) : nullptr);
   return layers;
 }
 

@@ -31,7 +31,8 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
       dtype_(architecture.dtype),
       compute_dtype_(architecture.compute_dtype),
       runs_(plan.runs(place.shard_rank)),
-      state_plan_(mesh::plan_state(architecture, runs_)) {
+      state_plan_(mesh::plan_state(architecture, runs_)),
+      written_(plan.placements.size()) {
   for (int rank = 0; rank < plan_.num_ranks(); ++rank)
     shard_offsets_.push_back(plan_.shard_offset(rank));
   const std::int64_t shard = bytes(shard_size());
@@ -44,6 +45,15 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
     shard_gradients_ = zeroed(arena, MemoryClass::kGradients, shard);
   else if (place_.shared_gradients == nullptr)
     whole_gradients_ = zeroed(arena, MemoryClass::kGradients, bytes(plan_.total()));
+}
+
+bool GroupBuffer::counts(const mesh::ShardRun& run) const {
+  return place_.counts && architecture_.parameters[static_cast<std::size_t>(run.parameter)].counts;
+}
+
+bool GroupBuffer::is_balance(const mesh::ShardRun& run) const {
+  return architecture_.parameters[static_cast<std::size_t>(run.parameter)].rule ==
+         model::UpdateRule::kBalance;
 }
 
 Tensor GroupBuffer::own_shard(std::byte* whole, DType dtype) const {
@@ -81,11 +91,11 @@ void GroupBuffer::close_whole() {
   whole_ = Buffer();
 }
 
-const mesh::ParameterPlacement& GroupBuffer::placement(int parameter) const {
+std::size_t GroupBuffer::placement_index(int parameter) const {
   const auto found = std::find_if(plan_.placements.begin(), plan_.placements.end(),
                                   [&](const auto& entry) { return entry.parameter == parameter; });
   PT_CHECK(found != plan_.placements.end());
-  return *found;
+  return static_cast<std::size_t>(found - plan_.placements.begin());
 }
 
 Tensor GroupBuffer::matrix(const Tensor& whole, int parameter) const {
@@ -106,6 +116,16 @@ Tensor GroupBuffer::gradient(int parameter) {
   return matrix(contiguous(whole_gradients(), dtype_, 1, plan_.total()), parameter);
 }
 
+void GroupBuffer::fill_gradients() {
+  for (std::size_t i = 0; i < written_.size(); ++i)
+    if (!written_[i]) kernels::set_zero(gradient(plan_.placements[i].parameter));
+}
+
+void GroupBuffer::clear_gradients() {
+  written_.assign(plan_.placements.size(), false);
+  shard_written_ = false;
+}
+
 std::byte* GroupBuffer::whole_gradients() {
   if (place_.shared_gradients != nullptr) return place_.shared_gradients;
   if (!whole_gradients_)
@@ -123,6 +143,7 @@ void GroupBuffer::take_reduced() {
   else
     kernels::convert(reduced, shard);
   shard_written_ = true;
+  written_.assign(plan_.placements.size(), false);
   whole_gradients_ = Buffer();
 }
 

@@ -22,6 +22,7 @@ class GroupBuffer {
     int shard_rank = 0;
     // ZeRO 2 and 3: only the shard of the gradients outlives a micro-batch.
     bool shard_gradients = false;
+    bool counts = true;  // the first of the replicas that hold this shard
     // The optimizer's state is elsewhere, but for the time between place_state and its end.
     bool offloads_state = false;
     // In a window that the peers see, cleared: the whole parameters, of which each rank writes its
@@ -35,6 +36,10 @@ class GroupBuffer {
 
   const mesh::BufferPlan& plan() const { return plan_; }
   const std::vector<mesh::ShardRun>& runs() const { return runs_; }
+  // Whether this rank's copy of the run is the one that norms and checkpoints count.
+  bool counts(const mesh::ShardRun& run) const;
+  // Whether its gradient is none of a loss, but how uneven loads are (UpdateRule::kBalance).
+  bool is_balance(const mesh::ShardRun& run) const;
   const std::vector<std::int64_t>& shard_offsets() const { return shard_offsets_; }
   Arena& arena() const { return arena_; }
   bool is_sharded() const { return plan_.num_ranks() > 1; }
@@ -55,16 +60,24 @@ class GroupBuffer {
   // since take_reduced gave the whole buffer back.
   Tensor gradient(int parameter);
   std::byte* whole_gradients();
+  // Whether it holds a sum that the next backward adds to. If not, that one overwrites it.
+  bool has_gradient(int parameter) const { return written_[placement_index(parameter)]; }
+  void mark_gradient(int parameter) { written_[placement_index(parameter)] = true; }
+  // Zeros where no backward has written since the last step or reduction.
+  void fill_gradients();
   // After a reduction: adds the own shard to what earlier ones of the step left, and gives the
   // whole buffer back if it is transient.
   void take_reduced();
   // Moves what earlier reductions of the step left into reduced_shard(), so that replicas add up
   // the sum over all micro-batches at once.
   void add_earlier();
-  void clear_gradients() { shard_written_ = false; }
+  void clear_gradients();
   // The own shard within the whole gradients, padding included: what a reduction over replicas adds
   // up before take_reduced.
   Tensor reduced_shard();
+
+  // What all reductions of a step leave of the gradients, padding included, [1, n].
+  Tensor gradient_shard() { return contiguous(shard_gradients(), dtype_, 1, shard_size()); }
 
   // Views of one run of the shard, [1, n].
   Tensor master(const mesh::ShardRun& run) const;
@@ -77,7 +90,10 @@ class GroupBuffer {
   void place_state(std::byte* data) { placed_state_ = data; }
 
  private:
-  const mesh::ParameterPlacement& placement(int parameter) const;
+  std::size_t placement_index(int parameter) const;
+  const mesh::ParameterPlacement& placement(int parameter) const {
+    return plan_.placements[placement_index(parameter)];
+  }
   Tensor matrix(const Tensor& whole, int parameter) const;
   Tensor piece(std::byte* shard, const mesh::ShardRun& run) const;
   std::byte* shard_gradients();
@@ -109,6 +125,7 @@ class GroupBuffer {
   Buffer whole_;  // gathered parameters
   Buffer whole_gradients_;
   Buffer shard_gradients_;  // only with place_.shard_gradients
+  std::vector<bool> written_;  // by placement: its whole gradient holds a sum
   bool is_open_ = false;
   bool shard_written_ = false;
 };

@@ -104,8 +104,10 @@ TEST(Compile, RanksOfOneLayoutAreOneClass) {
 }
 
 TEST(Compile, WhatCannotRunIsRefused) {
-  EXPECT_EQ(refusal({.tp = 2}), "layout: tp is 2, but this build runs dp and shard only");
-  EXPECT_EQ(refusal({.pp = 2}), "layout: pp is 2, but this build runs dp and shard only");
+  EXPECT_EQ(refusal({.tp = 0}), "layout: tp is 0");
+  EXPECT_EQ(refusal({.pp = 2}), "layout: a pipeline has no schedule");
+  EXPECT_EQ(refusal({.pp = 2, .schedule = "1f1b", .shared_window = true}),
+            "layout: stages of a pipeline share no window of memory");
   EXPECT_EQ(refusal({.cp = 4}), "layout: cp is 4, but this build runs dp and shard only");
   EXPECT_EQ(refusal({.dp = 0}), "layout: dp is 0");
   EXPECT_EQ(refusal({.shard = -2}), "layout: shard is -2");
@@ -114,6 +116,13 @@ TEST(Compile, WhatCannotRunIsRefused) {
   EXPECT_EQ(refusal({.num_micro_batches = 0}), "layout: number of micro-batches is 0");
   EXPECT_EQ(refusal({.prefetch = -1}), "layout: prefetch is -1");
   EXPECT_EQ(refusal({.dp = 2}, 2), "layout: rank is 2");
+}
+
+TEST(Compile, AWholeModelIsNoPartOfTensorRanks) {
+  const auto program = compile({small_llama(1), {.tp = 2}, "short"}, 0);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().message,
+            "a model for 1 tensor ranks, and a layout for 2: give its part");
 }
 
 }  // namespace

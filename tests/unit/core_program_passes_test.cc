@@ -20,18 +20,21 @@ Draft draft_of(const std::string& text) {
 
 TEST(Passes, Segments) {
   const auto architecture = small_llama(1);
-  const mesh::Layout layout;
-  const Schedule schedule = one_stage(1, true);
-  EXPECT_EQ(text_of(lay_segments(schedule[0], true, {architecture, layout})),
-            "0 compute FORWARD s0 l0 m0 keep=all\n"
-            "1 compute FORWARD s0 l1 m0 keep=all\n"
-            "2 compute FORWARD s0 l2 m0 keep=all\n"
-            "3 compute BACKWARD s0 l2 m0\n"
-            "4 compute BACKWARD s0 l1 m0\n"
-            "5 compute BACKWARD s0 l0 m0\n");
-  const Schedule evaluation = one_stage(2, false);
-  EXPECT_EQ(evaluation[0], (std::vector<Cell>{{Work::kForward, 0, 0}, {Work::kForward, 0, 1}}));
-  EXPECT_EQ(text_of(lay_segments({&evaluation[0][1], 1}, false, {architecture, layout})),
+  mesh::Layout layout;
+  const Pipeline pipeline = *pipeline_of(layout, 3, true);
+  EXPECT_EQ(
+      text_of(lay_segments(pipeline.schedule.ranks[0], pipeline, true, {architecture, layout})),
+      "0 compute FORWARD s0 l0 m0 keep=all\n"
+      "1 compute FORWARD s0 l1 m0 keep=all\n"
+      "2 compute FORWARD s0 l2 m0 keep=all\n"
+      "3 compute BACKWARD s0 l2 m0\n"
+      "4 compute BACKWARD s0 l1 m0\n"
+      "5 compute BACKWARD s0 l0 m0\n");
+  layout.num_micro_batches = 2;
+  const Pipeline forward = *pipeline_of(layout, 3, false);
+  const auto& cells = forward.schedule.ranks[0];
+  EXPECT_EQ(cells.size(), 2U);
+  EXPECT_EQ(text_of(lay_segments(std::span(cells).last(1), forward, false, {architecture, layout})),
             "0 compute FORWARD s0 l0 m1 keep=none\n"
             "1 compute FORWARD s0 l1 m1 keep=none\n"
             "2 compute FORWARD s0 l2 m1 keep=none\n");
@@ -120,9 +123,9 @@ TEST(Passes, ReductionOfOneRankOnlyMarksSums) {
   const auto architecture = small_llama(1);
   const mesh::Layout layout{.num_micro_batches = 2};
   EXPECT_EQ(text_of(add_reduction(draft_of(kTwoBackwards), {architecture, layout})),
-            "0 compute BACKWARD l2 m0 accumulate=0\n1 compute BACKWARD l1 m0 accumulate=0\n"
-            "2 compute BACKWARD l0 m0 accumulate=0\n3 compute BACKWARD l2 m1 accumulate=1\n"
-            "4 compute BACKWARD l1 m1 accumulate=1\n5 compute BACKWARD l0 m1 accumulate=1\n");
+            "0 compute BACKWARD l2 m0\n1 compute BACKWARD l1 m0\n"
+            "2 compute BACKWARD l0 m0\n3 compute BACKWARD l2 m1\n"
+            "4 compute BACKWARD l1 m1\n5 compute BACKWARD l0 m1\n");
 }
 
 // The tied head writes group 0 first, so the embedding adds; group 0 is reduced after it.
@@ -130,23 +133,23 @@ TEST(Passes, ReductionOfEachMicroBatchWithATiedHead) {
   const auto architecture = small_llama(1, true);
   const mesh::Layout layout{.shard = 2, .zero = 2, .num_micro_batches = 2};
   EXPECT_EQ(text_of(add_reduction(draft_of(kTwoBackwards), {architecture, layout})),
-            "0 compute BACKWARD l2 m0 accumulate=0\n1 reduce REDUCE_GRAD g2 m0 < 0\n"
-            "2 compute BACKWARD l1 m0 accumulate=0\n3 reduce REDUCE_GRAD g1 m0 < 2\n"
-            "4 compute BACKWARD l0 m0 accumulate=1 < 1\n5 reduce REDUCE_GRAD g0 m0 < 4\n"
-            "6 compute BACKWARD l2 m1 accumulate=0 < 3 5\n7 reduce REDUCE_GRAD g2 m1 < 6\n"
-            "8 compute BACKWARD l1 m1 accumulate=0\n9 reduce REDUCE_GRAD g1 m1 < 8\n"
-            "10 compute BACKWARD l0 m1 accumulate=1 < 7\n11 reduce REDUCE_GRAD g0 m1 < 10\n");
+            "0 compute BACKWARD l2 m0\n1 reduce REDUCE_GRAD g2 m0 < 0\n"
+            "2 compute BACKWARD l1 m0\n3 reduce REDUCE_GRAD g1 m0 < 2\n"
+            "4 compute BACKWARD l0 m0 < 1\n5 reduce REDUCE_GRAD g0 m0 < 4\n"
+            "6 compute BACKWARD l2 m1 < 3 5\n7 reduce REDUCE_GRAD g2 m1 < 6\n"
+            "8 compute BACKWARD l1 m1\n9 reduce REDUCE_GRAD g1 m1 < 8\n"
+            "10 compute BACKWARD l0 m1 < 7\n11 reduce REDUCE_GRAD g0 m1 < 10\n");
 }
 
 TEST(Passes, ReductionOnceWhereGradientsStayWhole) {
   const auto architecture = small_llama(1);
   const mesh::Layout layout{.dp = 2, .zero = 3, .num_micro_batches = 2};  // ZeRO 3 of one shard
   EXPECT_EQ(text_of(add_reduction(draft_of(kTwoBackwards), {architecture, layout})),
-            "0 compute BACKWARD l2 m0 accumulate=0\n1 compute BACKWARD l1 m0 accumulate=0\n"
-            "2 compute BACKWARD l0 m0 accumulate=0\n"
-            "3 compute BACKWARD l2 m1 accumulate=1\n4 reduce REDUCE_GRAD g2 < 3\n"
-            "5 compute BACKWARD l1 m1 accumulate=1\n6 reduce REDUCE_GRAD g1 < 5\n"
-            "7 compute BACKWARD l0 m1 accumulate=1\n8 reduce REDUCE_GRAD g0 < 7\n");
+            "0 compute BACKWARD l2 m0\n1 compute BACKWARD l1 m0\n"
+            "2 compute BACKWARD l0 m0\n"
+            "3 compute BACKWARD l2 m1\n4 reduce REDUCE_GRAD g2 < 3\n"
+            "5 compute BACKWARD l1 m1\n6 reduce REDUCE_GRAD g1 < 5\n"
+            "7 compute BACKWARD l0 m1\n8 reduce REDUCE_GRAD g0 < 7\n");
 }
 
 // Each micro-batch over the shard axis, over the replicas once.
@@ -154,13 +157,13 @@ TEST(Passes, ReductionOverReplicasComesWithTheLastMicroBatch) {
   const auto architecture = small_llama(1);
   const mesh::Layout layout{.dp = 2, .shard = 2, .zero = 3, .num_micro_batches = 2};
   EXPECT_EQ(text_of(add_reduction(draft_of(kTwoBackwards), {architecture, layout})),
-            "0 compute BACKWARD l2 m0 accumulate=0\n1 reduce REDUCE_GRAD g2 m0 axis=shard < 0\n"
-            "2 compute BACKWARD l1 m0 accumulate=0\n3 reduce REDUCE_GRAD g1 m0 axis=shard < 2\n"
-            "4 compute BACKWARD l0 m0 accumulate=0 < 1\n"
+            "0 compute BACKWARD l2 m0\n1 reduce REDUCE_GRAD g2 m0 axis=shard < 0\n"
+            "2 compute BACKWARD l1 m0\n3 reduce REDUCE_GRAD g1 m0 axis=shard < 2\n"
+            "4 compute BACKWARD l0 m0 < 1\n"
             "5 reduce REDUCE_GRAD g0 m0 axis=shard < 4\n"
-            "6 compute BACKWARD l2 m1 accumulate=0 < 3\n7 reduce REDUCE_GRAD g2 m1 < 6\n"
-            "8 compute BACKWARD l1 m1 accumulate=0 < 5\n9 reduce REDUCE_GRAD g1 m1 < 8\n"
-            "10 compute BACKWARD l0 m1 accumulate=0 < 7\n11 reduce REDUCE_GRAD g0 m1 < 10\n");
+            "6 compute BACKWARD l2 m1 < 3\n7 reduce REDUCE_GRAD g2 m1 < 6\n"
+            "8 compute BACKWARD l1 m1 < 5\n9 reduce REDUCE_GRAD g1 m1 < 8\n"
+            "10 compute BACKWARD l0 m1 < 7\n11 reduce REDUCE_GRAD g0 m1 < 10\n");
 }
 
 TEST(Passes, OptimizerWaitsForWhatNobodyWaitedFor) {
@@ -172,8 +175,7 @@ TEST(Passes, OptimizerWaitsForWhatNobodyWaitedFor) {
                                   {architecture, layout})),
             "0 compute BACKWARD l1 m0\n1 reduce REDUCE_GRAD g1 < 0\n"
             "2 compute BACKWARD l0 m0 < 1\n3 reduce REDUCE_GRAD g0 < 2\n"
-            "4 reduce GRAD_NORM < 2 3\n5 compute OPTIMIZER g0 < 4\n6 compute OPTIMIZER g1 < 4\n"
-            "7 compute OPTIMIZER g2 < 4\n");
+            "4 reduce GRAD_NORM < 2 3\n5 compute OPTIMIZER g0 < 4\n6 compute OPTIMIZER g1 < 4\n");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ class Gathering {
 }  // namespace
 
 Draft add_gathers(Draft draft, const PassContext& context) {
-  if (context.layout.shard == 1) return draft;
+  if (context.layout.num_shards() == 1) return draft;
   return Gathering(std::move(draft), context).run();
 }
 

@@ -32,7 +32,8 @@ Draft add_recompute(Draft draft, const PassContext& context) {
   for (Action& action : draft.actions()) {
     const bool block = is_block(action, context.architecture);
     if (block && action.kind == Kind::kForward) keep_only(keep, action);
-    if (block && action.kind == Kind::kBackward) out.add(remake_before(action, keep));
+    const bool goes_back = action.kind == Kind::kBackward || action.kind == Kind::kBackwardInput;
+    if (block && goes_back) out.add(remake_before(action, keep));
     out.keep(std::move(action));
   }
   return out;

@@ -11,15 +11,14 @@ class Reduction {
       : context_(context),
         draft_(std::move(draft)),
         out_(draft_.successor()),
-        written_(static_cast<std::size_t>(context.architecture.num_groups())),
-        num_reductions_(written_.size()) {}
+        num_reductions_(static_cast<std::size_t>(context.architecture.num_groups())) {}
 
   Draft run() {
     find_last_writes();
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       Action& action = draft_.actions()[i];
-      const bool writes = action.kind == Kind::kBackward;
-      if (writes) prepare(action);
+      const bool writes = !groups_of(action).empty();
+      if (writes && each_micro_batch()) wait_for_buffers(action);
       out_.keep(std::move(action));
       if (writes) reduce_after(i);
     }
@@ -33,9 +32,9 @@ class Reduction {
   };
 
   const mesh::Layout& layout() const { return context_.layout; }
-  bool each_micro_batch() const { return layout().shard > 1 && layout().zero >= 2; }
-  const std::vector<int>& groups_of(const Action& action) const {
-    return context_.architecture.layers[static_cast<std::size_t>(layer_of(action))].groups;
+  bool each_micro_batch() const { return layout().num_shards() > 1 && layout().zero >= 2; }
+  std::span<const int> groups_of(const Action& action) const {
+    return groups_written(action, context_.architecture);
   }
 
   // Counts a reduction and tells whether others follow: replicas only add up with the last.
@@ -56,24 +55,14 @@ class Reduction {
     last_write_.resize(slot(context_.architecture.num_groups(), 0));
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       const Action& action = draft_.actions()[i];
-      if (action.kind != Kind::kBackward) continue;
       for (int group : groups_of(action)) last_write_[slot(group, action.micro_batch)] = i;
     }
-  }
-
-  // A group that a layer shares is first written by the layer that is not its owner, together with
-  // that layer's own group, so one mark serves all groups of an action.
-  void prepare(Action& backward) {
-    const auto own = static_cast<std::size_t>(layer_of(backward));
-    backward.attributes.emplace_back("accumulate", written_[own] ? "1" : "0");
-    for (int group : groups_of(backward)) written_[static_cast<std::size_t>(group)] = true;
-    if (each_micro_batch()) wait_for_buffers(backward);
   }
 
   // A reduction gives its whole buffer back when it is waited for. One may run beside a backward;
   // the others are waited for before that takes a buffer of its own, which bounds the memory.
   void wait_for_buffers(Action& backward) {
-    const std::vector<int>& groups = groups_of(backward);
+    const std::span<const int> groups = groups_of(backward);
     const auto rewritten = [&](const InFlight& reduction) {
       return std::find(groups.begin(), groups.end(), reduction.group) != groups.end();
     };
@@ -84,7 +73,7 @@ class Reduction {
   }
 
   void reduce_after(std::size_t position) {
-    if (layout().num_data_ranks() == 1) return;
+    if (layout().dp * layout().num_shards() == 1) return;
     const int backward = out_.actions().back().id;
     const int micro_batch = out_.actions().back().micro_batch;
     for (int group : groups_of(out_.actions().back())) {
@@ -99,7 +88,6 @@ class Reduction {
       const int id = out_.add(std::move(reduce));
       if (!each_micro_batch()) continue;
       in_flight_.push_back({id, group});
-      written_[static_cast<std::size_t>(group)] = false;
     }
   }
 
@@ -107,7 +95,6 @@ class Reduction {
   Draft draft_;
   Draft out_;
   std::vector<std::size_t> last_write_;
-  std::vector<bool> written_;                 // by group: its whole gradients hold a sum already
   std::vector<std::int64_t> num_reductions_;  // by group
   std::vector<InFlight> in_flight_;
 };

@@ -3,6 +3,23 @@
 namespace ptrain::program {
 namespace {
 
+using schedule::Cell;
+using schedule::Work;
+
+Kind kind_of(Work work) {
+  switch (work) {
+    case Work::kForward:
+      return Kind::kForward;
+    case Work::kBackward:
+      return Kind::kBackward;
+    case Work::kBackwardInput:
+      return Kind::kBackwardInput;
+    case Work::kBackwardWeight:
+      break;
+  }
+  return Kind::kBackwardWeight;
+}
+
 Action layer_action(Kind kind, const Cell& cell, int layer) {
   Action action;
   action.kind = kind;
@@ -14,19 +31,21 @@ Action layer_action(Kind kind, const Cell& cell, int layer) {
 
 }  // namespace
 
-Draft lay_segments(std::span<const Cell> cells, bool train, const PassContext& context) {
-  const int num_layers = static_cast<int>(context.architecture.layers.size());
+Draft lay_segments(std::span<const Cell> cells, const Pipeline& pipeline, bool train,
+                   const PassContext& context) {
+  const std::size_t num_layers = context.architecture.layers.size();
   Draft draft;
-  draft.actions().reserve(cells.size() * static_cast<std::size_t>(num_layers));
+  draft.actions().reserve(cells.size() * (num_layers / pipeline.stages.size() + 1));
   for (const Cell& cell : cells) {
-    for (int i = 0; i < num_layers; ++i) {
-      if (cell.work == Work::kForward) {
-        Action forward = layer_action(Kind::kForward, cell, i);
-        forward.attributes.emplace_back("keep", train ? "all" : "none");
-        draft.add(std::move(forward));
-      } else {
-        draft.add(layer_action(Kind::kBackward, cell, num_layers - 1 - i));
-      }
+    const auto [begin, end] = pipeline.layers_of(cell.stage);
+    const Kind kind = kind_of(cell.work);
+    for (int i = begin; i < end; ++i) {
+      const int layer = kind == Kind::kForward ? i : begin + end - 1 - i;
+      const auto& spec = context.architecture.layers[static_cast<std::size_t>(layer)];
+      if (kind == Kind::kBackwardWeight && spec.kind != model::LayerKind::kBlock) continue;
+      Action action = layer_action(kind, cell, layer);
+      if (kind == Kind::kForward) action.attributes.emplace_back("keep", train ? "all" : "none");
+      draft.add(std::move(action));
     }
   }
   return draft;
