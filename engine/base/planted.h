@@ -33,6 +33,12 @@ enum class Bug {
   kOffloadLost,           // offloaded state is never written back
   kBiasOnEveryRank,       // each rank of the tensor axis adds the bias of what is summed over it
   kLocalVocabulary,       // the loss sees the own part of the vocabulary only
+  kExpertsUntrained,      // routed experts get no gradient
+  kRouterDetached,        // weights of experts give the router no gradient
+  kIdleExpertSkipped,     // an expert that no token passed keeps the gradient that was there
+  kCapacityOfBatch,       // experts' room is counted over all rows of a micro-batch
+  kBalanceOfFirstRow,     // the balance loss takes the first row's loads for all rows
+  kSharedKeyLost,         // of the heads that share a key only the first gives it a gradient
   kCount
 };
 

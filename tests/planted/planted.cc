@@ -28,7 +28,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "normed_twice",        "heads_not_summed", "padding_trained",    "positions_go_on",
     "init_by_rank",        "order_by_rank",    "row_twice",          "adam_step_restarts",
     "moment_not_restored", "saved_late",       "learning_rate_late", "shards_swapped",
-    "attention_zeroed",    "offload_lost",    "bias_on_every_rank", "local_vocabulary"};
+    "attention_zeroed",    "offload_lost",    "bias_on_every_rank", "local_vocabulary",
+    "experts_untrained",   "router_detached",  "idle_expert_skipped", "capacity_of_batch",
+    "balance_of_first_row", "shared_key_lost"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {
