@@ -46,6 +46,19 @@ Result<std::string> find_engine(EngineKind kind) {
               "build it (scripts/setup), or use a ptrain that was built with PTRAIN_ENGINE=ON");
 }
 
+Result<std::string> find_engine_of(const run::Plan& plan) {
+  const EngineKind kind = engine_of(plan);
+  const recipe::Model& model = plan.recipe.model;
+  if (kind == EngineKind::kGpu && (model.num_experts > 0 || model.kv_lora_rank > 0))
+    return fail(ExitCode::kUsage,
+                fmt::format("models of family {} can be planned for GPUs, but not run there in "
+                            "this version: experts and latent attention have no kernels for them",
+                            model.family),
+                "give a cluster file without GPUs (--cluster, cluster.file), or choose another "
+                "model.family");
+  return find_engine(kind);
+}
+
 namespace {
 
 Result<ptrain_engine_main_t> open_engine(EngineKind kind) {

@@ -28,7 +28,7 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
 
 Status check_start(const run::Plan& plan) {
   PTRAIN_CHECK(start::choose_backend(run::num_nodes(plan)));
-  PTRAIN_CHECK(find_engine(engine_of(plan)));
+  PTRAIN_CHECK(find_engine_of(plan));
   return start::check_environment(static_cast<int>(plan.ranks.size()));
 }
 

@@ -141,7 +141,7 @@ Result<ExitCode> submit_run(const RunArguments& arguments, const recipe::LoadedR
   PTRAIN_TRY(const submit::LoginNode seen, look_around(job));
   PTRAIN_TRY(run::Plan plan, plan_of(arguments, loaded, seen));
   plan.origin = origin;
-  PTRAIN_CHECK(find_engine(engine_of(plan)));
+  PTRAIN_CHECK(find_engine_of(plan));
   job.ranks_per_node = submit::ranks_per_node(plan);
   PTRAIN_TRY(const std::string estimate, test(job, seen));
   if (arguments.dry_run) {

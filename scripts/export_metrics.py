@@ -18,7 +18,8 @@ import pathlib
 import struct
 import sys
 
-NAMES = ("loss", "grad_norm", "learning_rate", "tokens_total", "step_s", "tokens_per_s", "mfu", "bytes_peak")
+NAMES = ("loss", "grad_norm", "learning_rate", "tokens_total", "step_s", "tokens_per_s", "mfu", "bytes_peak",
+         "balance_loss", "z_loss", "router_entropy", "largest_load", "idle_experts", "dropped")
 
 
 def objects(path):

@@ -8,8 +8,9 @@
 
 namespace ptrain::model {
 
-// All rules on layer_types, max_window_layers, softcaps, eps, query_pre_attn_scalar and
-// rope_scaling, experts and latent attention, whatever the family. Paths are the recipe's: "model.rope_scaling.factor".
+// All rules on layer_types, max_window_layers, softcaps, eps, query_pre_attn_scalar, rope_scaling,
+// experts and latent attention, whatever the family. Paths are the recipe's:
+// "model.rope_scaling.factor".
 std::vector<recipe::Breach> breaches_of(const recipe::Model& model);
 
 // Those on experts and on latent attention.

@@ -37,6 +37,15 @@ bool is_buffer(std::string_view name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
+// The first part of a parameter's name in a block, `layers.N.`, with what stands before it; empty:
+// it is in none.
+std::string_view block_of(std::string_view name) {
+  const std::size_t begin = name.find("layers.");
+  if (begin == std::string_view::npos) return {};
+  const std::size_t end = name.find('.', begin + std::string_view("layers.").size());
+  return end == std::string_view::npos ? std::string_view() : name.substr(0, end + 1);
+}
+
 bool is_weight(const std::string& dtype) {
   return dtype == "F32" || dtype == "BF16" || dtype == "F16" || dtype == "F64";
 }
@@ -115,8 +124,15 @@ class Finder {
   void check_rest() {
     const std::set<std::string> used(import_.names.begin(), import_.names.end());
     for (const auto& [name, stored] : contents_.tensors)
-      if (!used.contains(name) && name != import_.tied_copy && !is_buffer(name))
+      if (!used.contains(name) && name != import_.tied_copy && !is_buffer(name) &&
+          !predicts_further(name))
         complain(name, "is no parameter of the model");
+  }
+
+  // DeepSeek's layers behind the last, which predict further tokens; transformers has none either.
+  bool predicts_further(std::string_view name) const {
+    const std::string block(block_of(name));
+    return !block.empty() && contents_.tensors.contains(block + "eh_proj.weight");
   }
 
   void complain(const std::string& name, std::string_view what) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/planted.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/workspace.h"
 
@@ -52,9 +53,11 @@ void ExpertLinears::backward(const Context& context, const kernels::ExpertRows& 
 void ExpertLinears::queue(const kernels::ExpertRows& rows, const Tensor& x, const Tensor& dy,
                           std::span<const GradientTarget> gradients,
                           std::vector<WeightProduct>& products) const {
-  for (std::int64_t e = 0; e < rows.num_experts(); ++e)
+  for (std::int64_t e = 0; e < rows.num_experts(); ++e) {
+    if (rows.of_expert(e) == 0 && planted(Bug::kIdleExpertSkipped)) continue;
     queue_weight_gradient(rows.rows_of(x, e), rows.rows_of(dy, e), of_expert(gradients, e),
                           products);
+  }
 }
 
 }  // namespace ptrain::layers

@@ -1,5 +1,6 @@
 #include "engine/layers/moe_part.h"
 
+#include "engine/base/planted.h"
 #include "engine/kernels/rows.h"
 
 namespace ptrain::layers {
@@ -128,6 +129,7 @@ void MoePart::backward_experts(const Context& context, const ExpertRows& rows, c
   const Tensor dproduct = take(context, rows, dtype_, inner_, buffers);
   down_.backward(context, rows, kept.drows, dproduct);
   kernels::dot_slots(rows, dproduct, product, dweights);
+  if (planted(Bug::kRouterDetached)) kernels::set_zero(dweights);
   kernels::scale_slots(rows, kept.router.weights, product);
   kernels::scale_slots(rows, kept.router.weights, dproduct);
   kernels::gated_backward(activation_, used(rows, kept.gate_up), dproduct);
@@ -146,8 +148,10 @@ void MoePart::backward_shared(const Context& context, std::span<const GradientTa
 Task MoePart::queue(const Context&, std::span<const GradientTarget> gradients, const Kept& kept,
                     const FeedForwardGradient& in, std::vector<WeightProduct>& products) const {
   const ExpertRows rows = kernels::sort_by_expert(kept.router.chosen, num_experts_);
-  down_.queue(rows, used(rows, kept.product), kept.drows, gradients, products);
-  up_.queue(rows, kept.inputs, used(rows, kept.gate_up), gradients, products);
+  if (!planted(Bug::kExpertsUntrained)) {
+    down_.queue(rows, used(rows, kept.product), kept.drows, gradients, products);
+    up_.queue(rows, kept.inputs, used(rows, kept.gate_up), gradients, products);
+  }
   if (shared_) {
     shared_->down.queue(kept.shared_product, kept.dy, gradients, products);
     shared_->up.queue(in.normed, kept.shared_gate_up, gradients, products);

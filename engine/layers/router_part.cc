@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/planted.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
 #include "engine/layers/router_rows.h"
@@ -90,8 +91,9 @@ void RouterPart::drop_beyond_capacity(const Context& context, const Tensor& chos
                         static_cast<double>(moe_.num_experts);
     const auto capacity = static_cast<std::int64_t>(std::ceil(moe_.capacity_factor * mean));
     auto* choice = chosen.as<std::int32_t>() + t * chosen.stride;
+    const std::int64_t counted = planted(Bug::kCapacityOfBatch) ? 0 : row;
     for (std::int64_t j = 0; j < chosen.cols; ++j)
-      if (++taken[at(row * moe_.num_experts + choice[j])] > capacity) choice[j] = ~choice[j];
+      if (++taken[at(counted * moe_.num_experts + choice[j])] > capacity) choice[j] = ~choice[j];
   }
 }
 
@@ -122,14 +124,13 @@ void RouterPart::router_gradient(const Context& context, const Kept& kept,
   const Tensor square = scratch(1, rows.num_rows());
   dispatch(dtype_, [&]<class T>(T) {
     for (std::int64_t row = 0; row < rows.num_rows(); ++row) {
-      const auto tokens = static_cast<double>(std::max<std::int64_t>(rows.num_tokens[at(row)], 1));
-      const double per_token = static_cast<double>(rows.num_targets[at(row)]) / tokens;
+      const double per_token = rows.targets_per_token(row);
       square.as<T>()[row] = static_cast<T>(moe_.z_loss * per_token);
-      const double factor = moe_.balance_loss * per_token * static_cast<double>(moe_.num_experts) /
-                            (tokens * static_cast<double>(moe_.top_k));
+      const double factor = moe_.balance_loss * per_token * balance_factor(rows, row);
+      const std::int64_t counted = planted(Bug::kBalanceOfFirstRow) ? 0 : row;
       for (std::int64_t e = 0; e < moe_.num_experts; ++e)
-        balance.as<T>()[row * moe_.num_experts + e] =
-            static_cast<T>(factor * static_cast<double>(counts[at(row * moe_.num_experts + e)]));
+        balance.as<T>()[row * moe_.num_experts + e] = static_cast<T>(
+            factor * static_cast<double>(counts[at(counted * moe_.num_experts + e)]));
     }
   });
   kernels::router_backward(shape_, kept.chosen, dweights, {rows.row_of, balance, square},
@@ -147,26 +148,29 @@ void RouterPart::add_sums(const Context& context, const Kept& kept, RouterSums& 
   sums.begin(num_layers_, moe_.num_experts);
   sums.entropy += of.entropy;
   for (std::int64_t row = 0; row < rows.num_rows(); ++row) {
-    const auto tokens = static_cast<double>(std::max<std::int64_t>(rows.num_tokens[at(row)], 1));
-    const double per_token = static_cast<double>(rows.num_targets[at(row)]) / tokens;
+    const auto of_row = std::span(counts).subspan(at(row * moe_.num_experts), at(moe_.num_experts));
+    const double per_token = rows.targets_per_token(row);
+    sums.num_tokens += static_cast<double>(rows.num_tokens[at(row)]);
+    for (std::size_t e = 0; e < of_row.size(); ++e)
+      sums.loads[at(place_ * moe_.num_experts) + e] += static_cast<double>(of_row[e]);
     dispatch(dtype_, [&]<class T>(T) {
+      const T* probabilities = of.probabilities.as<T>() + row * moe_.num_experts;
       double balance = 0;
-      for (std::int64_t e = 0; e < moe_.num_experts; ++e) {
-        const std::int64_t count = counts[at(row * moe_.num_experts + e)];
-        balance += static_cast<double>(count) *
-                   static_cast<double>(of.probabilities.as<T>()[row * moe_.num_experts + e]);
-        sums.loads[at(place_ * moe_.num_experts + e)] += static_cast<double>(count);
-      }
-      sums.balance_loss += per_token * balance * static_cast<double>(moe_.num_experts) /
-                           (tokens * static_cast<double>(moe_.top_k));
+      for (std::size_t e = 0; e < of_row.size(); ++e)
+        balance += static_cast<double>(of_row[e]) * static_cast<double>(probabilities[e]);
+      sums.balance_loss += balance * per_token * balance_factor(rows, row);
       sums.z_loss += per_token * static_cast<double>(of.squares.as<T>()[row]);
     });
-    sums.num_tokens += static_cast<double>(rows.num_tokens[at(row)]);
   }
-  for (std::int64_t t = 0; t < kept.chosen.rows; ++t)
-    for (std::int64_t j = 0; j < kept.chosen.cols; ++j)
-      sums.num_dropped +=
-          kernels::is_dropped(kept.chosen.as<std::int32_t>()[t * kept.chosen.stride + j]);
+  const auto* choices = kept.chosen.as<std::int32_t>();
+  sums.num_dropped += static_cast<double>(
+      std::count_if(choices, choices + kept.chosen.num_elements(), kernels::is_dropped));
+}
+
+// Of a product of a count and a probability, to that of a share and a mean.
+double RouterPart::balance_factor(const RouterRows& rows, std::int64_t row) const {
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(rows.num_tokens[at(row)], 1));
+  return static_cast<double>(moe_.num_experts) / (tokens * static_cast<double>(moe_.top_k));
 }
 
 // Whole numbers: sums over ranks are exact, and so is what their sign says.

@@ -46,6 +46,7 @@ class RouterPart {
   void make_logits(const Context& context, const Tensor& normed, const Tensor& logits) const;
   void drop_beyond_capacity(const Context& context, const Tensor& chosen) const;
   void router_gradient(const Context& context, const Kept& kept, const Tensor& dweights) const;
+  double balance_factor(const RouterRows& rows, std::int64_t row) const;
   void bias_gradient(const Context& context, const Tensor& chosen,
                      const GradientTarget& target) const;
   Tensor wide(const Tensor& tensor, Arena& arena, std::vector<Buffer>& buffers) const;

@@ -12,6 +12,11 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
+double RouterRows::targets_per_token(std::int64_t row) const {
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(num_tokens[at(row)], 1));
+  return static_cast<double>(num_targets[at(row)]) / tokens;
+}
+
 RouterRows router_rows(const data::MicroBatch& batch) {
   RouterRows rows;
   rows.row_of.assign(at(batch.num_tokens()), -1);

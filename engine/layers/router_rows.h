@@ -15,6 +15,7 @@ struct RouterRows {
   std::vector<std::int64_t> num_tokens;   // of a row, those that count
   std::vector<std::int64_t> num_targets;  // of a row
   std::int64_t num_rows() const { return static_cast<std::int64_t>(num_tokens.size()); }
+  double targets_per_token(std::int64_t row) const;
 };
 RouterRows router_rows(const data::MicroBatch& batch);
 

@@ -33,6 +33,15 @@ std::int64_t kept_bytes(const std::string& path, std::int64_t step) {
   return kept;
 }
 
+void add(const execute::RouterReport& routers, nlohmann::ordered_json& json) {
+  json["balance_loss"] = routers.balance_loss;
+  json["z_loss"] = routers.z_loss;
+  json["router_entropy"] = routers.entropy;
+  json["largest_load"] = routers.largest_load;
+  json["idle_experts"] = routers.idle;
+  json["dropped"] = routers.dropped;
+}
+
 }  // namespace
 
 Metrics::Metrics(std::string path, std::int64_t step, int attempt)
@@ -48,7 +57,8 @@ Metrics::~Metrics() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Metrics::write(const run::StepDone& step) {
+void Metrics::write(const run::StepDone& step,
+                    const std::optional<execute::RouterReport>& routers) {
   nlohmann::ordered_json json;
   json["attempt"] = attempt_;
   json["step"] = step.step;
@@ -62,6 +72,7 @@ void Metrics::write(const run::StepDone& step) {
   json["tokens_per_s"] = step.tokens_per_s;
   json["mfu"] = step.mfu;
   json["bytes_peak"] = step.bytes_peak;
+  if (routers) add(*routers, json);
   const std::string line = json.dump() + "\n";
   fault::point("train.metrics.write");
   if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail_on(path_);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/run/control.h"
+#include "engine/execute/router_report.h"
 
 namespace ptrain::train {
 
@@ -16,7 +18,7 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  void write(const run::StepDone& step);
+  void write(const run::StepDone& step, const std::optional<execute::RouterReport>& routers = {});
 
  private:
   std::string path_;

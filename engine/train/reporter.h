@@ -9,6 +9,7 @@
 #include "engine/execute/step_end.h"
 #include "engine/train/metrics.h"
 #include "engine/train/progress.h"
+#include "engine/train/router_watch.h"
 #include "engine/train/shape_run.h"
 #include "engine/train/trainer.h"
 
@@ -35,6 +36,7 @@ class Reporter {
   const TrainInput& input_;
   ShapeRun& shape_;
   std::optional<Metrics> metrics_;
+  RouterWatch router_watch_;
   std::vector<double> step_times_;
 };
 

@@ -134,7 +134,9 @@ TEST_P(FamilyBytes, PredictedEqualMeasured) {
 
 INSTANTIATE_TEST_SUITE_P(FamiliesByLayouts, FamilyBytes,
                          testing::Combine(testing::Values("llama", "mistral", "qwen2", "qwen3",
-                                                          "gpt2", "gemma2", "gemma3"),
+                                                          "gpt2", "gemma2", "gemma3", "mixtral",
+                                                          "qwen3_moe", "deepseek_v2",
+                                                          "deepseek_v3"),
                                           testing::Values(DType::kFloat32, DType::kFloat64,
                                                           DType::kBFloat16),
                                           testing::Values(0, 1, 4, 8, 10)));

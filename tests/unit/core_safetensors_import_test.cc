@@ -130,6 +130,14 @@ TEST(SafetensorsImport, TakesNamesWithoutTheirFirstPart) {
   EXPECT_NE(why({{kSingleFile, file_of(tensors)}}, false), "");
 }
 
+TEST(SafetensorsImport, PassesOverLayersThatPredictFurtherTokens) {
+  std::vector<Tensor> tensors = tensors_of(architecture(false));
+  tensors.push_back({"model.layers.9.enorm.weight", "BF16", {8}});
+  EXPECT_TRUE(has(why({{kSingleFile, file_of(tensors)}}, false), "is no parameter"));
+  tensors.push_back({"model.layers.9.eh_proj.weight", "BF16", {8, 16}});
+  EXPECT_EQ(why({{kSingleFile, file_of(tensors)}}, false), "");
+}
+
 TEST(SafetensorsImport, KnowsTheTiedHead) {
   const auto tied = architecture(true);
   std::vector<Tensor> tensors = tensors_of(tied);
