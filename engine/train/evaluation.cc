@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "core/base/divide.h"
@@ -14,17 +15,20 @@
 namespace ptrain::train {
 namespace {
 
-// The last `sequence` tokens of the text as one row of one document.
-data::MicroBatch context_row(const std::vector<std::int32_t>& text, std::int64_t sequence) {
-  const auto length = std::min(static_cast<std::int64_t>(text.size()), sequence);
+// A row of one document, and behind it what fills the row up to a multiple of `ranks`, which share
+// its tokens.
+data::MicroBatch context_row(std::span<const std::int32_t> document, int ranks) {
+  const auto length = std::ssize(document);
   data::MicroBatch batch;
   batch.rows = 1;
-  batch.sequence = length;
-  batch.tokens.assign(text.end() - length, text.end());
+  batch.sequence = round_up(length, std::int64_t{ranks});
+  batch.tokens.assign(document.begin(), document.end());
+  batch.tokens.resize(static_cast<std::size_t>(batch.sequence));
   batch.targets.assign(batch.tokens.size(), data::kNoTarget);
   batch.positions.resize(batch.tokens.size());
-  std::iota(batch.positions.begin(), batch.positions.end(), 0);
+  std::iota(batch.positions.begin(), batch.positions.begin() + length, 0);
   batch.documents.push_back({0, length});
+  if (length < batch.sequence) batch.documents.push_back({length, batch.sequence});
   return batch;
 }
 
@@ -82,8 +86,10 @@ std::string sample(ShapeRun& shape, const data::Tokenizer& tokenizer, std::int64
   const std::int64_t sequence = shape.shape().sequence;
   for (std::int64_t i = 0; i < num_tokens; ++i) {
     fault::point("train.sample");
-    const auto batch = context_row(text, sequence);
-    auto logits = shape.executor().logits(shape.evaluate_program(), batch, batch.num_tokens() - 1);
+    const std::size_t seen = std::min(text.size(), static_cast<std::size_t>(sequence));
+    const auto batch = context_row(std::span(text).last(seen), shape.layout().tp);
+    auto logits = shape.executor().logits(shape.evaluate_program(), batch,
+                                          static_cast<std::int64_t>(seen) - 1);
     if (tokenizer.pad() != tokenizer.end())
       logits.at(tokenizer.pad()) = -std::numeric_limits<double>::infinity();
     // 53 random bits, the same on every standard library.

@@ -1,0 +1,187 @@
+// Layouts whose ranks share layers (tp) compute what one process computes, in the bytes that
+// core/program predicts.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::parity {
+namespace {
+
+using program::MemoryClass;
+using recipe::Recompute;
+
+constexpr auto kNone = Recompute::kNone;
+constexpr auto kSelective = Recompute::kSelective;
+constexpr auto kFull = Recompute::kFull;
+
+// Twelve rows a step, whatever the layout.
+struct Case {
+  const char* name;
+  const char* family;
+  int tp, dp, shard, zero;
+  std::int64_t micro_batch, num_micro_batches;
+  Recompute recompute = kNone;
+  RowKind rows = RowKind::kPacked;
+};
+
+// Four heads of queries, two of keys and values: with tp 4 two ranks hold each of the latter.
+constexpr Case kCases[] = {
+    {"llama_tp2", "llama", 2, 1, 1, 1, 12, 1},
+    {"llama_tp4", "llama", 4, 1, 1, 1, 3, 4},
+    {"llama_tp2_dp2", "llama", 2, 2, 1, 1, 3, 2},
+    {"llama_tp2_shard2_zero1", "llama", 2, 1, 2, 1, 3, 2},
+    {"llama_tp2_shard2_zero2", "llama", 2, 1, 2, 2, 3, 2},
+    {"llama_tp2_shard2_zero3", "llama", 2, 1, 2, 3, 3, 2},
+    {"llama_tp2_hsdp2x2_zero3", "llama", 2, 2, 2, 3, 1, 3, kFull},
+    {"llama_tp4_shard2_zero2", "llama", 4, 1, 2, 2, 2, 3, kSelective},
+    {"llama_tp2_one_document", "llama", 2, 1, 1, 1, 12, 1, kNone, RowKind::kOneDocument},
+    {"mistral_tp2_dp3", "mistral", 2, 3, 1, 1, 2, 2},
+    {"mistral_tp4_selective", "mistral", 4, 1, 1, 1, 6, 2, kSelective},
+    {"qwen2_tp2_shard3_zero3", "qwen2", 2, 1, 3, 3, 2, 2},
+    {"qwen2_tp4_recompute", "qwen2", 4, 1, 1, 1, 12, 1, kFull},
+    {"qwen3_tp2_recompute", "qwen3", 2, 1, 1, 1, 6, 2, kFull},
+    {"qwen3_tp4_shard2_zero1", "qwen3", 4, 1, 2, 1, 2, 3, kSelective},
+    {"gpt2_tp2_shard2_zero3", "gpt2", 2, 1, 2, 3, 3, 2},
+    {"gpt2_tp4", "gpt2", 4, 1, 1, 1, 12, 1},
+    {"gpt2_tp2_dp2_recompute", "gpt2", 2, 2, 1, 1, 3, 2, kFull},
+    {"gemma2_tp2", "gemma2", 2, 1, 1, 1, 12, 1},
+    {"gemma2_tp4_shard2_zero3", "gemma2", 4, 1, 2, 3, 3, 2, kFull},
+    {"gemma3_tp2_selective", "gemma3", 2, 1, 1, 1, 12, 1, kSelective},
+    {"gemma3_tp4_dp2", "gemma3", 4, 2, 1, 1, 3, 2, kFull},
+};
+
+Experiment experiment_of(const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model = support::small_model(value.family);
+  experiment.model.vocab_size = 64;
+  experiment.dtype = dtype;
+  experiment.rows = value.rows;
+  experiment.layout.tp = value.tp;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  return experiment;
+}
+
+Experiment one_rank(const Case& value, DType dtype) {
+  Case reference{"one", value.family, 1, 1, 1, 1, 12, 1};
+  reference.rows = value.rows;
+  return experiment_of(reference, dtype);
+}
+
+void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "step " << i + 1;
+}
+
+void expect_gradients(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients) {
+    if (name.ends_with("k_proj.bias")) continue;  // zero in truth, rounding here
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), tolerance) << name;
+  }
+}
+
+class TensorLayouts : public testing::TestWithParam<Case> {};
+
+TEST_P(TensorLayouts, EqualOneProcessInFloat64) {
+  const auto run = train(experiment_of(GetParam(), DType::kFloat64));
+  const auto truth = train(one_rank(GetParam(), DType::kFloat64));
+  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
+  expect_losses(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9);
+  for (std::size_t i = 0; i < truth.grad_norms.size(); ++i)
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
+                  1e-6 * experiment.learning_rate * experiment.num_steps)
+          << name << "[" << i << "]";
+}
+
+TEST_P(TensorLayouts, EqualOneProcessInFloat32) {
+  auto experiment = experiment_of(GetParam(), DType::kFloat32);
+  auto reference = one_rank(GetParam(), DType::kFloat32);
+  experiment.num_steps = reference.num_steps = 10;
+  experiment.learning_rate = reference.learning_rate = 1e-3;
+  const auto run = train(experiment), truth = train(reference);
+  expect_losses(run, truth, 1e-5);
+  expect_gradients(run, truth, 1e-5);
+}
+
+// What is gathered and the gradients of what is summed are rounded to bfloat16 as on one rank, but
+// products are rounded in parts: gradients agree to what its eight bits can tell.
+TEST_P(TensorLayouts, EqualOneProcessInBFloat16) {
+  auto experiment = experiment_of(GetParam(), DType::kBFloat16);
+  auto reference = one_rank(GetParam(), DType::kBFloat16);
+  experiment.num_steps = reference.num_steps = 10;
+  experiment.learning_rate = reference.learning_rate = 1e-3;
+  const auto run = train(experiment), truth = train(reference);
+  expect_losses(run, truth, 5e-4);
+  expect_gradients(run, truth, 2e-2);
+}
+
+TEST_P(TensorLayouts, RepeatBitForBit) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const auto experiment = experiment_of(GetParam(), dtype);
+    const auto first = train(experiment), second = train(experiment);
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.final_parameters, second.final_parameters);
+  }
+}
+
+void expect_predicted(Experiment experiment) {
+  experiment.rows = RowKind::kWholeDocument;
+  experiment.num_steps = 2;
+  const auto run = train(experiment);
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+    for (const MemoryClass memory_class :
+         {MemoryClass::kParameters, MemoryClass::kGradients, MemoryClass::kOptimizer,
+          MemoryClass::kGather, MemoryClass::kStash, MemoryClass::kTemporary}) {
+      const auto index = static_cast<std::size_t>(memory_class);
+      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
+          << program::to_string(memory_class) << " of rank " << rank << " in "
+          << mesh::to_string(experiment.layout);
+    }
+}
+
+TEST_P(TensorLayouts, TakeThePredictedBytes) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
+    expect_predicted(experiment_of(GetParam(), dtype));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TensorLayouts, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+// Parameters and their gradients lie in a window of the node, what layers exchange does not.
+TEST(TensorWindow, GivesTheBitsOfMessages) {
+  for (const Case& value : kCases) {
+    Experiment experiment = experiment_of(value, DType::kFloat32);
+    const auto messages = train(experiment);
+    experiment.layout.shared_window = true;
+    const auto window = train(experiment);
+    EXPECT_EQ(window.losses, messages.losses) << value.name;
+    EXPECT_EQ(window.grad_norms, messages.grad_norms) << value.name;
+    EXPECT_EQ(window.final_parameters, messages.final_parameters) << value.name;
+  }
+}
+
+TEST(TensorWindow, TakesThePredictedBytes) {
+  for (const Case& value : kCases) {
+    Experiment experiment = experiment_of(value, DType::kBFloat16);
+    experiment.layout.shared_window = true;
+    expect_predicted(experiment);
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::parity
