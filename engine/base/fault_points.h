@@ -34,7 +34,6 @@ inline constexpr auto kPointNames = std::to_array<std::string_view>({
     "train.forward.head.end", "train.recompute.block.begin", "train.recompute.block.end",
     "train.backward.head.begin", "train.backward.head.end", "train.backward.block.begin",
     "train.backward.block.end", "train.backward.embedding.begin", "train.backward.embedding.end",
-    "train.exchange.begin", "train.exchange.end",
     "train.unshard.begin", "train.unshard.end", "train.reshard.begin", "train.reshard.end",
     "train.reduce_grad.begin", "train.reduce_grad.end", "train.grad_norm.begin",
     "train.grad_norm.end", "train.optimizer.begin", "train.optimizer.end", "train.fetch.begin",

@@ -38,8 +38,6 @@ std::optional<ActionPoints> points_of(const program::Action& action,
       return backward(layer());
     case Kind::kRecompute:
       return ActionPoints{"train.recompute.block.begin", "train.recompute.block.end"};
-    case Kind::kExchange:
-      return ActionPoints{"train.exchange.begin", "train.exchange.end"};
     case Kind::kUnshard:
       return ActionPoints{"train.unshard.begin", "train.unshard.end"};
     case Kind::kReshard:
