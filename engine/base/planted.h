@@ -33,6 +33,8 @@ enum class Bug {
   kOffloadLost,           // offloaded state is never written back
   kBiasOnEveryRank,       // each rank of the tensor axis adds the bias of what is summed over it
   kLocalVocabulary,       // the loss sees the own part of the vocabulary only
+  kLossOnEveryRank,       // each rank of the tensor axis counts the loss that all of them know
+  kKeyValueSumMissing,    // ranks that hold the same keys and values do not add their gradients
   kExpertsUntrained,      // routed experts get no gradient
   kRouterDetached,        // weights of experts give the router no gradient
   kIdleExpertSkipped,     // an expert that no token passed keeps the gradient that was there

@@ -42,8 +42,8 @@ std::vector<LaneQueue::Stage> GradientSums::over_pipeline(state::GroupBuffer& gr
 comm::Communicator* GradientSums::holders_of(const mesh::ShardRun& run) const {
   const int sum_ranks = part_.parameters[static_cast<std::size_t>(run.parameter)].sum_ranks;
   if (sum_ranks == 1 || planted(Bug::kTensorSumMissing)) return nullptr;
-  return sum_ranks == part_.tensor.size ? communicators_.tensor_sums
-                                        : communicators_.key_value_sums;
+  if (sum_ranks == part_.tensor.size) return communicators_.tensor_sums;
+  return planted(Bug::kKeyValueSumMissing) ? nullptr : communicators_.key_value_sums;
 }
 
 std::vector<LaneQueue::Stage> GradientSums::over_tensor_ranks(state::GroupBuffer& group) const {

@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "init_by_rank",        "order_by_rank",    "row_twice",          "adam_step_restarts",
     "moment_not_restored", "saved_late",       "learning_rate_late", "shards_swapped",
     "attention_zeroed",    "offload_lost",    "bias_on_every_rank", "local_vocabulary",
+    "loss_on_every_rank", "key_value_sum_missing",
     "experts_untrained",   "router_detached",  "idle_expert_skipped", "capacity_of_batch",
     "balance_of_first_row", "shared_key_lost"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
