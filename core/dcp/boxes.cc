@@ -80,19 +80,6 @@ void add(std::vector<Copy>& copies, const Copy& copy) {
   copies.push_back(copy);
 }
 
-// The common part of two boxes; empty sizes[0] < 0 never occurs: returns false when there is none.
-bool intersect(const Box& a, const Box& b, Box& common) {
-  common = a;
-  for (std::size_t d = 0; d < a.sizes.size(); ++d) {
-    const std::int64_t begin = std::max(a.offsets[d], b.offsets[d]);
-    const std::int64_t end = std::min(a.offsets[d] + a.sizes[d], b.offsets[d] + b.sizes[d]);
-    if (begin >= end) return false;
-    common.offsets[d] = begin;
-    common.sizes[d] = end - begin;
-  }
-  return true;
-}
-
 // Walks the innermost lines of a box and copies each; where the storage's elements do not lie side
 // by side, element by element.
 class LineWalk {
@@ -130,6 +117,30 @@ class LineWalk {
 
 }  // namespace
 
+std::optional<Box> intersection(const Box& a, const Box& b) {
+  Box common = a;
+  for (std::size_t d = 0; d < a.sizes.size(); ++d) {
+    const std::int64_t begin = std::max(a.offsets[d], b.offsets[d]);
+    const std::int64_t end = std::min(a.offsets[d] + a.sizes[d], b.offsets[d] + b.sizes[d]);
+    if (begin >= end) return std::nullopt;
+    common.offsets[d] = begin;
+    common.sizes[d] = end - begin;
+  }
+  return common;
+}
+
+Box relative_to(const Sizes& origin, Box box) {
+  for (std::size_t d = 0; d < origin.size(); ++d) box.offsets[d] -= origin[d];
+  return box;
+}
+
+StoredTensor stored_part(StoredTensor stored, const Box& chunk, const Box& part) {
+  for (std::size_t d = 0; d < part.sizes.size(); ++d)
+    stored.offset += (part.offsets[d] - chunk.offsets[d]) * stored.strides[d];
+  stored.sizes = part.sizes;
+  return stored;
+}
+
 std::int64_t volume(const Sizes& sizes) {
   std::int64_t product = 1;
   for (const std::int64_t size : sizes) product *= size;
@@ -148,8 +159,8 @@ std::vector<Copy> overlap(const Sizes& shape, const Run& run, const Sizes& offse
   std::vector<Copy> copies;
   LineWalk lines(shape, offsets, stored, run.begin);
   for (const Box& wanted : boxes_of_run(shape, run.begin, run.end)) {
-    Box common;
-    if (intersect(wanted, {offsets, stored.sizes}, common)) lines.walk(common, copies);
+    if (const auto common = intersection(wanted, {offsets, stored.sizes}))
+      lines.walk(*common, copies);
   }
   return copies;
 }

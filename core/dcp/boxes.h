@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/dcp/item.h"
@@ -15,6 +16,12 @@ struct Box {
   Sizes sizes;
   bool operator==(const Box&) const = default;
 };
+
+// The common part of two boxes of one tensor, or none.
+std::optional<Box> intersection(const Box& a, const Box& b);
+
+// A box as the part of a tensor that begins at `origin` sees it.
+Box relative_to(const Sizes& origin, Box box);
 
 // The number of elements; 1 for no dims. The product must fit (metadata checks it).
 std::int64_t volume(const Sizes& sizes);
@@ -41,6 +48,9 @@ struct Run {
 };
 std::vector<Copy> overlap(const Sizes& shape, const Run& run, const Sizes& offsets,
                           const StoredTensor& stored);
+
+// How the elements of `part` lie in the storage of a chunk, whose box holds it.
+StoredTensor stored_part(StoredTensor stored, const Box& chunk, const Box& part);
 
 // A part of a run that lies in one piece in the stored tensor too: its elements there, and the
 // place of the first in the run.

@@ -159,6 +159,11 @@ std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layo
   });
 }
 
+int num_reduced(const model::GroupSpec& group, const Layout& layout) {
+  return group.experts ? num_expert_shards(layout) * num_expert_replicas(layout)
+                       : layout.num_shards() * layout.dp;
+}
+
 int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank) {
   return group.experts ? expert_coordinates_of(layout, rank).eshard
                        : coordinates_of(layout, rank).shard_rank(layout);

@@ -52,6 +52,8 @@ std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, in
 // As the layout shards them: experts over their own axes. The plans are those of one rank's part of
 // the model (part.h).
 std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layout& layout);
+// Over how many ranks the gradients of a group are reduced.
+int num_reduced(const model::GroupSpec& group, const Layout& layout);
 // Which of the shards of a plan a rank has.
 int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank);
 // Whether a rank is the first of the replicas that hold its shard: the one that counts in norms and

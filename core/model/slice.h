@@ -20,8 +20,19 @@ struct WholeRun {
 std::vector<WholeRun> runs_of_whole(const ParameterSpec& parameter, std::int64_t begin,
                                     std::int64_t end);
 
+// The same, of a part of this shape that begins at `offsets` of a whole.
+struct Part {
+  const std::vector<std::int64_t>& whole_shape;
+  const std::vector<std::int64_t>& offsets;
+  const std::vector<std::int64_t>& shape;
+};
+std::vector<WholeRun> runs_of_whole(const Part& part, std::int64_t begin, std::int64_t end);
+
 // The shape of the whole, and where the parameter begins in it.
 const std::vector<std::int64_t>& whole_shape_of(const ParameterSpec& parameter);
 std::vector<std::int64_t> offsets_of(const ParameterSpec& parameter);
+
+// Whether the parameter's element `index` is the first of the whole.
+bool begins_whole(const ParameterSpec& parameter, std::int64_t index);
 
 }  // namespace ptrain::model

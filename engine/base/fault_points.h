@@ -39,7 +39,7 @@ inline constexpr auto kPointNames = std::to_array<std::string_view>({
     "train.grad_norm.end", "train.optimizer.begin", "train.optimizer.end", "train.fetch.begin",
     "train.fetch.read", "train.fetch.end", "train.offload.begin", "train.offload.write",
     "train.offload.end", "train.gather.start",
-    "train.reduce.scatter", "train.reduce.replicas", "train.reduce.take", "train.norm.shards",
+    "train.reduce.scatter", "train.reduce.replicas", "train.reduce.take",
     "train.norm.world", "train.optimizer.update", "train.metrics.write", "train.metrics.written",
     "train.control.step", "train.validation", "train.validation.rows", "train.validation.loss",
     "train.validation.end", "train.sample",

@@ -35,12 +35,18 @@ enum class Bug {
   kLocalVocabulary,       // the loss sees the own part of the vocabulary only
   kLossOnEveryRank,       // each rank of the tensor axis counts the loss that all of them know
   kKeyValueSumMissing,    // ranks that hold the same keys and values do not add their gradients
+  kTensorSumMissing,      // tensor ranks do not add the gradients of what all of them hold
+  kTiedSumMissing,        // a tied head's gradient does not reach the embedding's stage
+  kNormOfCopies,          // the norm counts what several ranks hold as often as it is held
   kExpertsUntrained,      // routed experts get no gradient
   kRouterDetached,        // weights of experts give the router no gradient
   kIdleExpertSkipped,     // an expert that no token passed keeps the gradient that was there
   kCapacityOfBatch,       // experts' room is counted over all rows of a micro-batch
   kBalanceOfFirstRow,     // the balance loss takes the first row's loads for all rows
   kSharedKeyLost,         // of the heads that share a key only the first gives it a gradient
+  kLocalPositions,           // ranks that share rows count positions from their own first token
+  kRingNotMerged,            // what comes around the ring is not in the sums of softmax
+  kKeyValueCopiesNotSummed,  // of ulysses ranks with the same keys only one's gradient counts
   kCount
 };
 

@@ -207,15 +207,20 @@ Parts divide(const TensorItem& item, std::vector<Planned> plan, std::size_t num_
 bool fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files) {
   std::vector<Source> sources;
   std::vector<Planned> plan;
-  const auto pieces = dcp::pieces_of_run(item.shape, {item.begin, item.end}, item.head_rows);
+  // All below is as the part sees it.
+  const dcp::Box part = item.box();
+  const auto pieces = dcp::pieces_of_run(part.sizes, {item.begin, item.end}, item.head_rows);
   for (const dcp::Chunk& chunk : entry.chunks) {
+    const auto common = dcp::intersection(chunk.box, part);
+    if (!common) continue;
+    const dcp::Box box = dcp::relative_to(part.offsets, *common);
     bool opened = false;
     for (const dcp::Piece& piece : pieces) {
-      if (!touches(piece.stored, item.shape, chunk.box)) continue;
+      if (!touches(piece.stored, part.sizes, box)) continue;
       if (!opened) sources.push_back(open_chunk(item.key, chunk, item.dtype, files));
       opened = true;
-      for (dcp::Copy copy :
-           dcp::overlap(item.shape, piece.stored, chunk.box.offsets, sources.back().stored)) {
+      const dcp::StoredTensor stored = dcp::stored_part(sources.back().stored, chunk.box, *common);
+      for (dcp::Copy copy : dcp::overlap(part.sizes, piece.stored, box.offsets, stored)) {
         copy.target += piece.target;
         plan.push_back({sources.size() - 1, copy});
       }

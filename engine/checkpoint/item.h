@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/dcp/boxes.h"
 
 namespace ptrain::checkpoint {
 
-// Elements [begin, end) of the flattened tensor `key`, in this rank's memory. The runs of all ranks
-// that own the tensor cover it exactly once.
+// Elements [begin, end) of a part of the tensor `key`, flattened, in this rank's memory. What all
+// ranks save covers each tensor exactly once.
 struct TensorItem {
   std::string key;
   DType dtype = DType::kFloat32;
-  std::vector<std::int64_t> shape;  // global; empty: a scalar
+  std::vector<std::int64_t> shape;  // of the whole tensor; empty: a scalar
   std::int64_t begin = 0;
   std::int64_t end = 0;
   void* data = nullptr;        // read by save, written by load
@@ -25,6 +26,11 @@ struct TensorItem {
   // In place of `data` where the run is not in memory: brings it there, until the next item's run
   // is brought, and keeps what is written to it where `writes`.
   std::function<void*(bool writes)> bring = {};
+  dcp::Box part = {};  // no dims: the whole tensor
+
+  dcp::Box box() const {
+    return part.sizes.empty() ? dcp::Box{dcp::Sizes(shape.size(), 0), shape} : part;
+  }
 
   // For saving and loading, which use one item after the other.
   const std::byte* source() const {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
+#include "core/dcp/cover.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 
@@ -15,15 +18,19 @@ namespace {
   throw EngineError(ExitCode::kBug, fmt::format("tensor '{}' cannot be saved: {}", key, why));
 }
 
-[[noreturn]] void refuse_hole(const std::string& key, std::int64_t begin, std::int64_t end) {
-  refuse(key, fmt::format("elements {} to {} are held by no rank", begin, end));
-}
-
-std::int64_t flat_begin(const dcp::TensorEntry& entry, const dcp::Chunk& chunk) {
+// Chunks in the order of their first elements.
+void sort_chunks(dcp::TensorEntry& entry) {
   const auto strides = dcp::row_major_strides(entry.shape);
-  std::int64_t begin = 0;
-  for (std::size_t d = 0; d < strides.size(); ++d) begin += chunk.box.offsets[d] * strides[d];
-  return begin;
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
+    const dcp::Sizes& offsets = entry.chunks[i].box.offsets;
+    order.emplace_back(
+        std::inner_product(offsets.begin(), offsets.end(), strides.begin(), std::int64_t{0}), i);
+  }
+  std::ranges::sort(order);
+  std::vector<dcp::Chunk> sorted;
+  for (const auto& [begin, index] : order) sorted.push_back(std::move(entry.chunks[index]));
+  entry.chunks = std::move(sorted);
 }
 
 void add(dcp::Metadata& whole, const std::string& key, dcp::TensorEntry part) {
@@ -38,25 +45,13 @@ void add(dcp::Metadata& whole, const std::string& key, dcp::TensorEntry part) {
   std::move(part.chunks.begin(), part.chunks.end(), std::back_inserter(entry.chunks));
 }
 
-// Every chunk we write is one run of the flattened tensor, so sorting them is enough.
 void check_coverage(const std::string& key, dcp::TensorEntry& entry) {
-  std::vector<std::pair<std::int64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < entry.chunks.size(); ++i)
-    order.emplace_back(flat_begin(entry, entry.chunks[i]), i);
-  std::sort(order.begin(), order.end());
-  std::vector<dcp::Chunk> sorted;
-  std::int64_t covered = 0;
-  for (const auto& [begin, index] : order) {
-    if (begin > covered) refuse_hole(key, covered, begin);
-    if (begin < covered) refuse(key, fmt::format("element {} is held twice", begin));
-    covered += dcp::volume(entry.chunks[index].box.sizes);
-    sorted.push_back(std::move(entry.chunks[index]));
-  }
-  const std::int64_t all = dcp::volume(entry.shape);
-  if (covered != all) refuse_hole(key, covered, all);
-  if (planted(Bug::kShardsSwapped) && sorted.size() > 1)
-    std::swap(sorted[0].location, sorted[1].location);
-  entry.chunks = std::move(sorted);
+  std::vector<const dcp::Box*> boxes;
+  for (const dcp::Chunk& chunk : entry.chunks) boxes.push_back(&chunk.box);
+  if (const auto why = dcp::uncovered(entry.shape, boxes)) refuse(key, *why);
+  sort_chunks(entry);
+  if (planted(Bug::kShardsSwapped) && entry.chunks.size() > 1)
+    std::swap(entry.chunks[0].location, entry.chunks[1].location);
 }
 
 // Appends `text` cut once at its first dot, or (from_end) at its last.

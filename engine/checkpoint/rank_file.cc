@@ -46,8 +46,10 @@ class RankWriter {
     entry.shape = item.shape;
     const std::int64_t element = size_of(item.dtype);
     const std::byte* data = item.source();
+    const dcp::Box part = item.box();
     for (dcp::Box& box :
-         dcp::boxes_of_run(item.shape, item.begin, item.end, kMaxItemBytes / element)) {
+         dcp::boxes_of_run(part.sizes, item.begin, item.end, kMaxItemBytes / element)) {
+      for (std::size_t d = 0; d < box.offsets.size(); ++d) box.offsets[d] += part.offsets[d];
       const auto bytes = static_cast<std::size_t>(dcp::volume(box.sizes) * element);
       const dcp::Location location = chunk(entry.dtype, box, {data, bytes});
       entry.chunks.push_back({std::move(box), location});

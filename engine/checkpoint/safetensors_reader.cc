@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/model/slice.h"
 #include "core/safetensors/import.h"
 #include "engine/base/all_finite.h"
 #include "engine/base/engine_error.h"
@@ -151,9 +152,13 @@ void load_safetensors(const std::string& folder, const model::Architecture& arch
   together(world, [&] { files.emplace(folder, architecture); });
   if (files->has_tied_copy()) together(world, [&] { compare_tied(*files, architecture, world); });
   together(world, [&] {
-    for (const TensorItem& item : items)
-      files->read(files->stored(item.key), item.begin, item.end, item.dtype,
-                  static_cast<std::byte*>(item.data));
+    for (const TensorItem& item : items) {
+      const dcp::Box part = item.box();
+      for (const auto& run :
+           model::runs_of_whole({item.shape, part.offsets, part.sizes}, item.begin, item.end))
+        files->read(files->stored(item.key), run.begin, run.end, item.dtype,
+                    static_cast<std::byte*>(item.data) + run.place * size_of(item.dtype));
+    }
     files->check_finite();
   });
 }

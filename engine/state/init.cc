@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/base/hash.h"
+#include "core/model/slice.h"
 #include "engine/base/engine_error.h"
 #include "engine/state/philox.h"
 
@@ -60,8 +61,10 @@ void initial_values(const model::ParameterSpec& parameter, const model::Architec
       std::fill_n(out.as<T>(), end - begin, T(parameter.init == model::Init::kOnes ? 1 : 0));
       return;
     }
-    fill_normal(hash64(parameter.name) ^ seed, deviation_of(parameter.init, architecture), begin,
-                end, out.as<T>());
+    const std::uint64_t key = hash64(parameter.name) ^ seed;
+    const double deviation = deviation_of(parameter.init, architecture);
+    for (const model::WholeRun& run : model::runs_of_whole(parameter, begin, end))
+      fill_normal(key, deviation, run.begin, run.end, out.as<T>() + run.place);
   });
 }
 

@@ -83,8 +83,13 @@ Attempt::Attempt(const TrainInput& train_input)
       total_steps(recipe::total_steps(recipe)) {}
 
 RankState Attempt::rank_state() {
-  return {shape->architecture(),      input.plan,  shape->layout(),
-          shape->executor().groups(), input.world, shape->executor().offload()};
+  return {shape->whole(),
+          shape->architecture(),
+          input.plan,
+          shape->layout(),
+          shape->executor().groups(),
+          input.world,
+          shape->executor().offload()};
 }
 
 double Attempt::learning_rate_of(std::int64_t step) const {

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "core/model/slice.h"
 #include "core/parity/record.h"
+#include "core/program/segments.h"
 #include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/train/attempt.h"
@@ -52,9 +56,15 @@ class Recorder {
   explicit Recorder(Attempt& attempt)
       : attempt_(attempt),
         shape_(*attempt.shape),
-        replica_(mesh::coordinates_of(shape_.layout(), attempt.input.world.rank()).dp) {}
+        place_(mesh::coordinates_of(shape_.layout(), attempt.input.world.rank())) {
+    const auto& parameters = shape_.whole().parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      backwards_[parameters[i].name] = static_cast<int>(parameters.size() - 1 - i);
+  }
 
+  // Ranks of a pipeline, of the tensor axis, and those that share rows have the same.
   void rows(const data::StepRows& rows) {
+    if (place_.pp > 0 || place_.cp > 0 || place_.tp > 0) return;
     for (std::size_t i = 0; i < rows.micro_batches.size(); ++i) {
       const data::MicroBatch& batch = rows.micro_batches[i];
       const int part = part_of(static_cast<int>(i));
@@ -67,12 +77,16 @@ class Recorder {
   // `view` picks what is recorded of a run of a rank's shard.
   template <class View>
   void parameters(Stage stage, View view) {
-    const auto& all = shape_.architecture().parameters;
+    const auto& held = shape_.architecture().parameters;
     for (auto& group : shape_.executor().groups())
       for (const auto& run : group.runs()) {
-        const int backwards = static_cast<int>(all.size()) - 1 - run.parameter;
-        put({stage, backwards, replica_}, all[static_cast<std::size_t>(run.parameter)].name,
-            sketch_of(view(group, run), run.begin));
+        const auto& parameter = held[static_cast<std::size_t>(run.parameter)];
+        if (!parameter.counts) continue;
+        const Tensor values = view(group, run);
+        Sketch sketch;
+        for (const auto& piece : model::runs_of_whole(parameter, run.begin, run.end))
+          sketch.add(sketch_of(values.columns(piece.place, piece.end - piece.begin), piece.begin));
+        put({stage, backwards_.at(parameter.name), replica_of(group)}, parameter.name, sketch);
       }
   }
 
@@ -88,8 +102,10 @@ class Recorder {
       return;
     }
     attempt_.input.control.set_step(++num_actions_);  // progress, for who watches for hangs
+    if (!program::ends_call(action, shape_.architecture())) return;
     if (action.kind == Kind::kForward) forward(action);
-    if (action.kind == Kind::kBackward) backward(action);
+    const bool goes_back = action.kind == Kind::kBackward || action.kind == Kind::kBackwardInput;
+    if (goes_back) backward(action);
   }
 
   void step(const execute::StepResult& result) {
@@ -123,6 +139,32 @@ class Recorder {
     return micro_batch * shape_.layout().num_data_ranks() + shape_.data_rank();
   }
 
+  // Which of the copies of a group's shards this rank has.
+  int replica_of(const state::GroupBuffer& group) const {
+    const auto& spec = shape_.architecture().groups[static_cast<std::size_t>(group.plan().group)];
+    if (!spec.experts) return place_.dp;
+    return mesh::expert_coordinates_of(shape_.layout(), attempt_.input.world.rank()).edp;
+  }
+
+  // Of a tensor of the stream: of the tokens that this rank and those of its tensor axis hold, each
+  // of these has equal parts.
+  Sketch sketch_of_stream(const Action& action, const Tensor& stream) const {
+    const model::Architecture& part = shape_.architecture();
+    const std::int64_t begin = place_.tp * stream.rows, end = begin + stream.rows;
+    Sketch sketch;
+    std::int64_t place = 0;
+    for (const data::DocumentSpan& span : data::tokens_of_part(
+             shape_.executor().batch_of(action), {part.ring, part.ulysses})) {
+      const std::int64_t first = std::max(begin, place);
+      const std::int64_t last = std::min(end, place + span.end - span.begin);
+      if (first < last)
+        sketch.add(sketch_of(stream.row_range(first - begin, last - first),
+                             (span.begin + first - place) * stream.cols));
+      place += span.end - span.begin;
+    }
+    return sketch;
+  }
+
   std::string name_of(int layer) const {
     switch (shape_.architecture().layers[static_cast<std::size_t>(layer)].kind) {
       case model::LayerKind::kEmbedding:
@@ -143,7 +185,7 @@ class Recorder {
   void forward(const Action& action) {
     if (is_head(action.layer_last)) return;  // it makes the loss, with its backward
     put({Stage::kForward, action.layer_last, part_of(action.micro_batch)},
-        name_of(action.layer_last), sketch_of(shape_.executor().stream(action.micro_batch)));
+        name_of(action.layer_last), sketch_of_stream(action, shape_.executor().stream(action)));
   }
 
   void backward(const Action& action) {
@@ -158,12 +200,13 @@ class Recorder {
     if (action.layer_first == 0) return;  // nothing lies before the embedding
     const int last = static_cast<int>(shape_.architecture().layers.size()) - 1;
     put({Stage::kBackward, last - action.layer_first, part}, name_of(action.layer_first),
-        sketch_of(shape_.executor().stream_gradient(action.micro_batch)));
+        sketch_of_stream(action, shape_.executor().stream_gradient(action)));
   }
 
   Attempt& attempt_;
   ShapeRun& shape_;
-  int replica_;
+  mesh::Coordinates place_;
+  std::map<std::string, int> backwards_;  // by name: place from the last parameter of the model on
   parity::Records records_;
   layers::LossSums before_;  // of the micro-batches before
   std::int64_t num_actions_ = 0;

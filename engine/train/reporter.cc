@@ -43,8 +43,8 @@ void Reporter::step(const execute::StepResult& result, const Progress& progress,
 double Reporter::model_flops_share(double tokens_per_s) const {
   const double peak = input_.plan.peak_flops_per_rank * input_.world.size();
   if (peak <= 0) return 0;
-  return tokens_per_s *
-         model::train_flops_per_token(shape_.architecture(), shape_.shape().sequence) / peak;
+  return tokens_per_s * model::train_flops_per_token(shape_.whole(), shape_.shape().sequence) /
+         peak;
 }
 
 void Reporter::event(run::EventKind kind, nlohmann::json fields) {

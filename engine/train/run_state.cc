@@ -1,10 +1,12 @@
 #include "engine/train/run_state.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/dcp/import.h"
+#include "core/model/slice.h"
 #include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
 #include "engine/base/device.h"
@@ -26,35 +28,57 @@ dcp::ParameterSource own_keys(const model::ParameterSpec& parameter) {
   return {"model." + parameter.name, "optim.state." + parameter.name, 0};
 }
 
-// State that has a value for each block of elements does not know the rows of heads.
+dcp::Box box_of(const model::ParameterSpec& parameter) {
+  return {model::offsets_of(parameter), parameter.shape};
+}
+
+// State that has a value for each block of elements does not know the rows of heads, and is never
+// of a part.
+TensorItem state_item(const dcp::ParameterSource& keys, const model::ParameterSpec& parameter,
+                      const mesh::StatePiece& piece) {
+  TensorItem item{keys.state + "." + piece.tensor.name, piece.tensor.dtype,
+                  piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values};
+  if (piece.tensor.block > 1) return item;
+  item.shape = model::whole_shape_of(parameter);
+  item.part = box_of(parameter);
+  item.head_rows = keys.head_rows;
+  return item;
+}
+
 void add_run(const RankState& state, const dcp::ParameterSource& keys, state::GroupBuffer& group,
              const mesh::ShardRun& run, Items& items) {
   const auto& parameter = state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
   const Tensor master = group.master(run);
-  items.tensors.push_back(
-      {keys.key, master.dtype, parameter.shape, run.begin, run.end, master.data, keys.head_rows});
+  TensorItem item{keys.key,    master.dtype,  model::whole_shape_of(parameter), run.begin, run.end,
+                  master.data, keys.head_rows};
+  item.part = box_of(parameter);
+  items.tensors.push_back(std::move(item));
   if (keys.state.empty()) return;
   for (const mesh::StatePiece& piece : group.state_pieces(run)) {
-    TensorItem item{keys.state + "." + piece.tensor.name, piece.tensor.dtype,
-                    piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values};
-    item.head_rows = piece.tensor.block == 1 ? keys.head_rows : 0;
+    TensorItem& kept = items.tensors.emplace_back(state_item(keys, parameter, piece));
     if (state.offload == nullptr)
-      item.data = group.state(piece).data;
+      kept.data = group.state(piece).data;
     else
-      item.bring = [offload = state.offload, index = group.plan().group, offset = piece.offset](
+      kept.bring = [offload = state.offload, index = group.plan().group, offset = piece.offset](
                        bool writes) { return offload->hold(index, writes) + offset; };
-    items.tensors.push_back(std::move(item));
   }
 }
 
-// `keys_of(i)`: what the checkpoint calls parameter i.
+// Which runs are wanted: all that are held, or those that a checkpoint takes from this rank.
+enum class Runs { kHeld, kCounted };
+
+// `keys_of(parameter)`: what the checkpoint calls it.
 template <class KeysOf>
-Items tensors_of(const RankState& state, KeysOf keys_of) {
+Items tensors_of(const RankState& state, Runs runs, KeysOf keys_of) {
   device::synchronize();  // from here on host code reads or fills them
   Items items;
   for (auto& group : state.groups)
-    for (const auto& run : group.runs())
-      add_run(state, keys_of(static_cast<std::size_t>(run.parameter)), group, run, items);
+    for (const auto& run : group.runs()) {
+      if (runs == Runs::kCounted && !group.counts(run)) continue;
+      const auto& parameter =
+          state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
+      add_run(state, keys_of(parameter), group, run, items);
+    }
   return items;
 }
 
@@ -65,7 +89,8 @@ void add_optimizer_steps(const RankState& state, float& step, Items& items) {
     for (const auto& run : group.runs()) {
       const auto& parameter =
           state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
-      if (run.begin == 0 && model::counts_steps(parameter.rule))
+      if (group.counts(run) && model::counts_steps(parameter.rule) &&
+          model::begins_whole(parameter, run.begin))
         items.tensors.push_back(
             {own_keys(parameter).state + ".step", DType::kFloat32, {}, 0, 1, &step});
     }
@@ -74,7 +99,7 @@ void add_optimizer_steps(const RankState& state, float& step, Items& items) {
 void add_values(const RankState& state, const Progress& progress, double learning_rate,
                 Items& items) {
   const recipe::Recipe& recipe = state.plan.recipe;
-  for (const auto& parameter : state.architecture.parameters)
+  for (const auto& parameter : state.whole.parameters)
     for (const auto& [name, value] : optimizer_settings(parameter, recipe.optimizer, learning_rate))
       items.values.push_back({"optim.param_groups." + parameter.name + "." + name, value});
   items.values.push_back({"train.step", progress.step});
@@ -121,14 +146,8 @@ Progress progress_from(const std::vector<ValueItem>& values) {
 Items state_items(const RankState& state, const Progress& progress, double learning_rate,
                   float& optimizer_step) {
   fault::point("save.items");
-  // Replicas hold the same shards: the first one writes.
-  const bool writes = mesh::coordinates_of(state.layout, state.world.rank()).dp == 0;
-  Items items;
-  if (writes) {
-    items = tensors_of(
-        state, [&](std::size_t index) { return own_keys(state.architecture.parameters[index]); });
-    add_optimizer_steps(state, optimizer_step, items);
-  }
+  Items items = tensors_of(state, Runs::kCounted, own_keys);
+  add_optimizer_steps(state, optimizer_step, items);
   fault::point("save.values");
   add_values(state, progress, learning_rate, items);
   return items;
@@ -154,13 +173,18 @@ Start find_start(const run::Plan& plan, const run::Directory& directory, comm::C
 
 void load_state(const RankState& state, const Start& start) {
   const bool wants_moments = start.is_own || state.plan.origin.optimizer;
-  auto import = value_or_throw(dcp::find_parameters(start.source->metadata(), state.architecture));
+  auto import = value_or_throw(dcp::find_parameters(start.source->metadata(), state.whole));
   if (wants_moments && !import.has_moments)
     throw EngineError(ExitCode::kUnusable, start.source->folder() + " has no optimizer state",
                       "resume from an older checkpoint of the run");
   if (!wants_moments)
     for (auto& source : import.parameters) source.state.clear();
-  Items items = tensors_of(state, [&](std::size_t index) { return import.parameters[index]; });
+  std::map<std::string, dcp::ParameterSource> sources;
+  for (std::size_t i = 0; i < import.parameters.size(); ++i)
+    sources[state.whole.parameters[i].name] = import.parameters[i];
+  Items items = tensors_of(state, Runs::kHeld, [&](const model::ParameterSpec& parameter) {
+    return sources.at(parameter.name);
+  });
   if (planted(Bug::kMomentNotRestored))
     std::erase_if(items.tensors,
                   [](const TensorItem& item) { return item.key.ends_with(".exp_avg_sq"); });
@@ -170,11 +194,10 @@ void load_state(const RankState& state, const Start& start) {
 }
 
 void load_weights(const RankState& state) {
-  const Items items = tensors_of(state, [&](std::size_t index) {
-    return dcp::ParameterSource{state.architecture.parameters[index].name, "", 0};
+  const Items items = tensors_of(state, Runs::kHeld, [](const model::ParameterSpec& parameter) {
+    return dcp::ParameterSource{parameter.name, "", 0};
   });
-  checkpoint::load_safetensors(state.plan.recipe.model.hf, state.architecture, items.tensors,
-                               state.world);
+  checkpoint::load_safetensors(state.plan.recipe.model.hf, state.whole, items.tensors, state.world);
   state::publish_masters(state.groups);
 }
 

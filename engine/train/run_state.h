@@ -19,7 +19,8 @@ namespace ptrain::train {
 
 // What of one rank goes into a checkpoint, and where it comes back to.
 struct RankState {
-  const model::Architecture& architecture;
+  const model::Architecture& whole;         // the model
+  const model::Architecture& architecture;  // what of it this rank holds
   const run::Plan& plan;
   const mesh::Layout& layout;
   std::span<state::GroupBuffer> groups;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "core/mesh/part.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
-#include "engine/comm/nccl.h"
 #include "engine/state/init.h"
 
 namespace ptrain::train {
@@ -20,7 +20,8 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
     : plan_(plan),
       shape_(shape),
       world_(world),
-      architecture_(value_or_throw(model::make_architecture(plan.recipe))) {
+      whole_(value_or_throw(model::make_architecture(plan.recipe))),
+      architecture_(value_or_throw(mesh::part_of(whole_, layout(), world.rank()))) {
   fault::point("start.shape.compile");
   program::CompileInput input{architecture_, layout(), this->shape().name,
                               program::Purpose::kTrain};
@@ -34,27 +35,15 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
       {architecture_, evaluation, input.shape, program::Purpose::kEvaluate}, world.rank()));
 
   fault::point("start.shape.groups");
-  const auto place = mesh::coordinates_of(layout(), world.rank());
-  const bool messages = !layout().shared_window;
-  // Groups of one kind have names of their own: messages and the supervisor tell them apart.
-  if (layout().shard > 1) shard_reduce_ = group(place.dp, place.shard, "shard/reduce");
-  if (layout().shard > 1 && messages) shard_gather_ = group(place.dp, place.shard, "shard/gather");
-  if (layout().dp > 1 && messages) dp_reduce_ = group(place.shard, place.dp, "dp/reduce");
-  const execute::Communicators groups{world, shard_gather_.get(), shard_reduce_.get(),
-                                      dp_reduce_.get()};
+  groups_.emplace(world, layout(), architecture_);
   fault::point("start.shape.executor");
   executor_ = std::make_unique<execute::Executor>(
-      architecture_, layout(), groups, arena_, [&](std::int64_t bytes) {
+      architecture_, layout(), groups_->communicators(), arena_, [&](std::int64_t bytes) {
         return state::make_file_store(offload_folder, world.rank(), bytes);
       });
 }
 
 ShapeRun::~ShapeRun() = default;
-
-std::unique_ptr<comm::Communicator> ShapeRun::group(int color, int key,
-                                                    const std::string& name) const {
-  return comm::for_tensors(world_.split(color, key, fmt::format("{}/{}", name, color)));
-}
 
 // A rank whose program differs from the planned one must not start: its peers would wait for ever.
 void ShapeRun::check_plan() const {
@@ -101,8 +90,7 @@ void ShapeRun::initialise(std::uint64_t seed) {
 void ShapeRun::close() {
   fault::point("next.close");
   executor_->close();
-  for (auto* communicator : {dp_reduce_.get(), shard_reduce_.get(), shard_gather_.get()})
-    if (communicator != nullptr) communicator->close();
+  groups_->close();
 }
 
 }  // namespace ptrain::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/model/architecture.h"
 #include "core/program/action.h"
@@ -8,6 +9,7 @@
 #include "engine/base/arena.h"
 #include "engine/comm/communicator.h"
 #include "engine/execute/executor.h"
+#include "engine/execute/groups.h"
 
 namespace ptrain::train {
 
@@ -25,6 +27,8 @@ class ShapeRun {
   // Sets parameters to their initial values; the same for any layout.
   void initialise(std::uint64_t seed);
 
+  // The whole model, and what this rank holds of it.
+  const model::Architecture& whole() const { return whole_; }
   const model::Architecture& architecture() const { return architecture_; }
   const mesh::Layout& layout() const { return plan_.shapes[shape_].layout; }
   const recipe::Shape& shape() const { return plan_.recipe.shapes[shape_]; }
@@ -39,14 +43,13 @@ class ShapeRun {
 
  private:
   void check_plan() const;
-  std::unique_ptr<comm::Communicator> group(int color, int key, const std::string& name) const;
 
   const run::Plan& plan_;
   std::size_t shape_;
   comm::Communicator& world_;
-  model::Architecture architecture_;
+  model::Architecture whole_, architecture_;
   Arena arena_;
-  std::unique_ptr<comm::Communicator> shard_gather_, shard_reduce_, dp_reduce_;
+  std::optional<execute::Groups> groups_;
   program::Program train_program_, evaluate_program_;
   std::unique_ptr<execute::Executor> executor_;
 };

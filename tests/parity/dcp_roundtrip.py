@@ -25,6 +25,7 @@ EXPECTED = {
         "layers.0.weight": counting(17, 6),
         "cube": counting(3, 5, 7, dtype=torch.float64),
         "large": counting(300, 301),
+        "columns": counting(12, 20),
     },
     "optim": {
         "state": {"layers.0.weight": {"exp_avg": counting(17, 6), "step": torch.tensor(0.0)}},

@@ -47,8 +47,21 @@ checkpoint::TensorItem item(const std::string& key, DType dtype,
   return {key, dtype, shape, begin, end, data};
 }
 
+// A part of the columns, all rows of it.
+checkpoint::TensorItem columns(const std::string& key, const std::vector<std::int64_t>& shape,
+                               int rank, int ranks, Shard& shard) {
+  const std::int64_t begin = cut(shape[1], rank, ranks), end = cut(shape[1], rank + 1, ranks);
+  for (std::int64_t row = 0; row < shape[0]; ++row)
+    for (const double value : counting(row * shape[1] + begin, row * shape[1] + end))
+      shard.floats.push_back(static_cast<float>(value));
+  checkpoint::TensorItem item{key, DType::kFloat32,          shape,
+                              0,   shape[0] * (end - begin), shard.floats.data()};
+  item.part = {{0, begin}, {shape[0], end - begin}};
+  return item;
+}
+
 void write(const std::string& folder, comm::Communicator& world) {
-  std::vector<Shard> shards(5);
+  std::vector<Shard> shards(6);
   const int rank = world.rank();
   const int ranks = world.size();
   checkpoint::Items items;
@@ -57,7 +70,8 @@ void write(const std::string& folder, comm::Communicator& world) {
       item("model.cube", DType::kFloat64, {3, 5, 7}, rank, ranks, shards[1]),
       item("model.large", DType::kFloat32, {300, 301}, rank, ranks, shards[2]),
       item("optim.state.layers.0.weight.exp_avg", DType::kFloat32, {17, 6}, rank, ranks, shards[3]),
-      item("optim.state.layers.0.weight.step", DType::kFloat32, {}, rank, ranks, shards[4])};
+      item("optim.state.layers.0.weight.step", DType::kFloat32, {}, rank, ranks, shards[4]),
+      columns("model.columns", {12, 20}, rank, ranks, shards[5])};
   items.values = {{"train.step", 7},
                   {"train.tokens", 5000000000},
                   {"train.rate", 0.1},

@@ -2,15 +2,19 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
 
+#include "core/mesh/part.h"
 #include "core/model/optimizer.h"
+#include "core/model/slice.h"
 #include "core/program/compile.h"
 #include "core/program/temporary.h"
 #include "engine/base/engine_error.h"
 #include "engine/execute/executor.h"
+#include "engine/execute/groups.h"
 #include "engine/state/init.h"
 #include "tests/support/ranks.h"
 
@@ -40,18 +44,15 @@ std::unique_ptr<state::OffloadStore> file_store(int rank, std::int64_t bytes) {
 class RankRun {
  public:
   RankRun(const Experiment& experiment, comm::Communicator& world)
-      : experiment_(experiment), world_(world), architecture_(architecture_of(experiment)) {
-    const auto place = mesh::coordinates_of(experiment.layout, world.rank());
-    const bool messages = !experiment.layout.shared_window;
-    if (experiment.layout.shard > 1) reduce_ = world.split(place.dp, place.shard, "reduce");
-    if (experiment.layout.shard > 1 && messages)
-      gather_ = world.split(place.dp, place.shard, "gather");
-    if (experiment.layout.dp > 1 && messages) dp_ = world.split(place.shard, place.dp, "dp");
+      : experiment_(experiment),
+        world_(world),
+        architecture_(value_or_throw(
+            mesh::part_of(architecture_of(experiment), experiment.layout, world.rank()))),
+        groups_(world, experiment.layout, architecture_) {
     program_ = value_or_throw(program::compile(
         {architecture_, experiment.layout, "toy", program::Purpose::kTrain}, world.rank()));
     executor_ = std::make_unique<execute::Executor>(
-        architecture_, experiment.layout,
-        execute::Communicators{world, gather_.get(), reduce_.get(), dp_.get()}, arena_,
+        architecture_, experiment.layout, groups_.communicators(), arena_,
         [&](std::int64_t bytes) { return file_store(world.rank(), bytes); });
     for (auto& group : executor_->groups())
       for (const auto& run : group.runs())
@@ -85,18 +86,12 @@ class RankRun {
   // Writes the runs of this rank's shards into whole tensors; `view` picks the tensor of a run.
   template <class View>
   void collect(Values& values, View view) {
-    if (mesh::coordinates_of(experiment_.layout, world_.rank()).dp != 0) return;
-    for (auto& group : executor_->groups())
-      for (const auto& run : group.runs()) {
-        auto& whole = values[parameter_of(run).name];
-        whole.resize(static_cast<std::size_t>(parameter_of(run).num_elements()));
-        const Tensor piece = view(group, run);
-        dispatch(piece.dtype, [&](auto zero) {
-          const auto* data = piece.as<decltype(zero)>();
-          for (std::int64_t i = 0; i < piece.cols; ++i)
-            whole[static_cast<std::size_t>(run.begin + i)] = static_cast<double>(data[i]);
-        });
-      }
+    for (auto& group : executor_->groups()) {
+      const auto& spec = architecture_.groups[static_cast<std::size_t>(group.plan().group)];
+      if (!mesh::is_first_replica(spec, experiment_.layout, world_.rank())) continue;
+      for (const auto& run : group.runs())
+        if (parameter_of(run).counts) place(view(group, run), run, values);
+    }
   }
 
   program::BytesByClass measured() const {
@@ -107,8 +102,9 @@ class RankRun {
   }
 
   program::BytesByClass predicted() const {
-    const auto buffers = mesh::plan_buffers(architecture_, experiment_.layout.shard);
-    const int shard_rank = mesh::coordinates_of(experiment_.layout, world_.rank()).shard;
+    const auto buffers = mesh::plan_buffers(architecture_, experiment_.layout);
+    const int shard_rank =
+        mesh::coordinates_of(experiment_.layout, world_.rank()).shard_rank(experiment_.layout);
     const program::MemoryContext context{architecture_, experiment_.layout, buffers,
                                          experiment_.sequence, shard_rank};
     program::BytesByClass bytes = program::peak_bytes(program_, context);
@@ -119,11 +115,24 @@ class RankRun {
 
   void close() {
     executor_->close();
-    for (auto* group : {dp_.get(), reduce_.get(), gather_.get()})
-      if (group != nullptr) group->close();
+    groups_.close();
   }
 
  private:
+  // Where the run belongs in the whole parameter.
+  void place(const Tensor& piece, const mesh::ShardRun& run, Values& values) const {
+    const model::ParameterSpec& parameter = parameter_of(run);
+    auto& whole = values[parameter.name];
+    std::int64_t elements = 1;
+    for (const std::int64_t size : model::whole_shape_of(parameter)) elements *= size;
+    whole.resize(static_cast<std::size_t>(elements));
+    dispatch(piece.dtype, [&](auto zero) {
+      const auto* data = piece.as<decltype(zero)>();
+      for (const auto& part : model::runs_of_whole(parameter, run.begin, run.end))
+        std::copy_n(data + part.place, part.end - part.begin, whole.begin() + part.begin);
+    });
+  }
+
   const model::ParameterSpec& parameter_of(const mesh::ShardRun& run) const {
     return architecture_.parameters[static_cast<std::size_t>(run.parameter)];
   }
@@ -132,7 +141,7 @@ class RankRun {
   comm::Communicator& world_;
   model::Architecture architecture_;
   Arena arena_;
-  std::unique_ptr<comm::Communicator> gather_, reduce_, dp_;
+  execute::Groups groups_;
   program::Program program_;
   std::unique_ptr<execute::Executor> executor_;
 };

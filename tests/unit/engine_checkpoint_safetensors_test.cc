@@ -96,6 +96,18 @@ TEST(Safetensors, LoadsOnAnyNumberOfRanks) {
   }
 }
 
+// Columns 2 to 4 of the embedding's 16 rows of 8, of them all but the first element.
+TEST(Safetensors, LoadsColumns) {
+  tests::run_ranks(2, [](comm::Communicator& world) {
+    std::vector<float> found(47);
+    TensorItem item{"model.embed_tokens.weight", DType::kFloat32, {16, 8}, 1, 48, found.data()};
+    item.part = {{0, 2}, {16, 3}};
+    load_safetensors(fixture("llama_tied"), architecture(true), {&item, 1}, world);
+    for (std::size_t i = 1; i < 48; ++i)
+      EXPECT_EQ(found[i - 1], static_cast<float>(i / 3 * 8 + 2 + i % 3) / 4) << i;
+  });
+}
+
 TEST(Safetensors, ConvertsEveryDTypeOfWeights) {
   expect_loads<float>(fixture("llama_mixed"), true, 2);
   expect_loads<double>(fixture("llama_mixed"), true, 3);

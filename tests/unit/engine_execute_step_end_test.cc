@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/execute/step_end.h"
+#include "tests/support/ranks.h"
 #include "tests/support/small_llama.h"
 
 namespace ptrain::execute {
@@ -39,7 +40,7 @@ TEST(StepEnd, ClipsTheNormOfTheMeanGradient) {
   OneRank rank;
   rank.gradient(0).as<float>()[3] = 30;
   rank.gradient(static_cast<int>(rank.architecture.parameters.size()) - 1).as<float>()[1] = 40;
-  const auto result = reduce_norm(rank.groups, {20.0, 10}, 2.5, nullptr, *rank.world);
+  const auto result = reduce_norm(rank.groups, {20.0, 10}, 2.5, *rank.world);
   EXPECT_DOUBLE_EQ(result.loss, 2.0);
   EXPECT_EQ(result.num_targets, 10);
   EXPECT_NEAR(result.grad_norm, 5.0, 1e-12);
@@ -47,11 +48,27 @@ TEST(StepEnd, ClipsTheNormOfTheMeanGradient) {
   EXPECT_TRUE(result.finite);
 }
 
+// Two ranks hold copies of group 0, of which only the first counts.
+TEST(StepEnd, TheNormCountsCopiesOnce) {
+  tests::run_ranks(2, [](comm::Communicator& world) {
+    const model::Architecture architecture = support::small_llama(1);
+    Arena arena;
+    state::GroupBuffer::Place place;
+    place.counts = world.rank() == 0;
+    std::vector<state::GroupBuffer> groups;
+    groups.emplace_back(architecture, mesh::plan_buffers(architecture, 1).front(), place, arena);
+    groups.front().gradient(0).as<float>()[3] = 30;
+    const auto result = reduce_norm(groups, {1.0, 5}, 0, world);
+    EXPECT_EQ(result.num_targets, 10);
+    EXPECT_NEAR(result.grad_norm, 3.0, 1e-12);
+  });
+}
+
 TEST(StepEnd, ASmallNormIsNotClipped) {
   OneRank rank;
   rank.gradient(0).as<float>()[3] = 30;
-  EXPECT_DOUBLE_EQ(reduce_norm(rank.groups, {1.0, 10}, 4.0, nullptr, *rank.world).scale, 0.1);
-  EXPECT_DOUBLE_EQ(reduce_norm(rank.groups, {1.0, 10}, 0.0, nullptr, *rank.world).scale, 0.1);
+  EXPECT_DOUBLE_EQ(reduce_norm(rank.groups, {1.0, 10}, 4.0, *rank.world).scale, 0.1);
+  EXPECT_DOUBLE_EQ(reduce_norm(rank.groups, {1.0, 10}, 0.0, *rank.world).scale, 0.1);
 }
 
 // With zero gradients AdamW only decays: matrices by learning rate x decay, norms not at all.
@@ -73,7 +90,7 @@ TEST(StepEnd, ANonFiniteStepChangesNothing) {
   OneRank rank;
   rank.gradient(0).as<float>()[0] = std::nanf("");
   rank.parameter(0).as<float>()[1] = 3;
-  const auto result = reduce_norm(rank.groups, {1.0, 1}, 1.0, nullptr, *rank.world);
+  const auto result = reduce_norm(rank.groups, {1.0, 1}, 1.0, *rank.world);
   EXPECT_FALSE(result.finite);
   for (auto& group : rank.groups) apply_optimizer(rank.architecture, {}, result, group);
   EXPECT_FLOAT_EQ(rank.parameter(0).as<float>()[1], 3.0F);

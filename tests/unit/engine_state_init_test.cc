@@ -55,6 +55,19 @@ TEST(InitialValues, AreThoseOfAnIndependentReading) {
               0.5 / 4);
 }
 
+// Columns 3 and 4 of five rows of seven: elements 3, 4, 10, 11, ... of the whole.
+TEST(InitialValues, OfAPartAreThoseOfItsPlaceInTheWhole) {
+  model::ParameterSpec whole = parameter("w");
+  whole.shape = {5, 7};
+  model::ParameterSpec columns = whole;
+  columns.shape = {5, 2};
+  columns.whole_shape = whole.shape;
+  columns.offsets = {0, 3};
+  const auto all = values<double>(whole, 9, 0, 35);
+  const auto part = values<double>(columns, 9, 1, 9);
+  for (std::size_t i = 1; i < 9; ++i) EXPECT_EQ(part[i - 1], all[i / 2 * 7 + 3 + i % 2]) << i;
+}
+
 TEST(InitialValues, InSinglePrecisionAreThoseOfDoubleCast) {
   const auto spec = parameter("w");
   const auto exact = values<double>(spec, 7, 3, 1000);

@@ -65,7 +65,7 @@ Whole with_ranks(OptimizerKind kind, int ranks, Use use) {
   tests::run_ranks(ranks, [&](comm::Communicator& world) {
     Arena arena;
     auto groups = support::sharded_groups(architecture, ranks, world.rank(), arena);
-    const RankState state{architecture, plan, layout, groups, world};
+    const RankState state{architecture, architecture, plan, layout, groups, world};
     use(state);
     const std::lock_guard lock(mutex);
     each_piece(

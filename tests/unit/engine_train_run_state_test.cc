@@ -57,7 +57,7 @@ Values loaded(const std::string& folder, int ranks, bool optimizer = true) {
     Start start;
     start.is_own = false;
     start.source.emplace(folder, world);
-    load_state({architecture, plan, layout, groups, world}, start);
+    load_state({architecture, architecture, plan, layout, groups, world}, start);
     const std::lock_guard lock(mutex);
     for (auto& group : groups)
       for (const auto& run : group.runs()) {
@@ -95,7 +95,7 @@ TEST(RunState, ParametersThatAreNotNumbersAreNamedOnAllRanks) {
   tests::run_ranks(2, [&](comm::Communicator& world) {
     Arena arena;
     auto groups = support::sharded_groups(architecture, 2, world.rank(), arena);
-    const RankState state{architecture, plan, layout, groups, world};
+    const RankState state{architecture, architecture, plan, layout, groups, world};
     check_finite(state, "FOLDER");
     auto& run = groups.front().runs().front();
     if (world.rank() == 1) groups.front().master(run).as<float>()[1] = HUGE_VALF;
