@@ -28,6 +28,10 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
 
 Status check_start(const run::Plan& plan) {
   PTRAIN_CHECK(start::choose_backend(run::num_nodes(plan)));
+  if (!plan.recipe.cluster.container.image.empty() && !start::usable_allocation())
+    return fail(ExitCode::kUsage,
+                "cluster.container: ranks run in one in a Slurm job of several nodes only",
+                "leave it out, or ask for a job (--nodes)");
   PTRAIN_CHECK(find_engine_of(plan));
   return start::check_environment(static_cast<int>(plan.ranks.size()));
 }

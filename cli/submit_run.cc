@@ -12,6 +12,7 @@
 #include "launcher/base/subprocess.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/slurm.h"
+#include "launcher/start/container.h"
 #include "launcher/submit/commands.h"
 #include "launcher/submit/follow.h"
 #include "launcher/submit/job_file.h"
@@ -101,6 +102,7 @@ Result<submit::Job> job_for(const std::string& directory, const recipe::Recipe& 
 
 Result<submit::LoginNode> look_around(const submit::Job& job) {
   PTRAIN_TRY(submit::LoginNode seen, submit::probe(job.cluster.slurm));
+  PTRAIN_CHECK(start::check_container(job.cluster.container, seen.srun_help));
   PTRAIN_CHECK(test(job, seen));
   PTRAIN_CHECK(submit::check(seen, job.cluster.slurm));
   return seen;

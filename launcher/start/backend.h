@@ -15,9 +15,10 @@ struct Launch {
   std::string request_file;
   std::string token;  // of the control connection
   int num_ranks = 1;
-  int threads = 1;                      // of one rank
-  int num_nodes = 1;                    // each with as many ranks
-  std::vector<std::string> nodes = {};  // their names; empty: whichever the backend takes
+  int threads = 1;                       // of one rank
+  int num_nodes = 1;                     // each with as many ranks
+  std::vector<std::string> nodes = {};   // their names; empty: whichever the backend takes
+  std::vector<std::string> inside = {};  // stands before the worker: what opens its container
 };
 
 // What the launcher program itself said about the rank that ended the job. rank -1: nothing.

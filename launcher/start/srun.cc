@@ -58,8 +58,10 @@ base::Command Srun::command(const Launch& launch) const {
   const auto places = placement(launch);
   command.arguments.insert(command.arguments.end(), places.begin(), places.end());
   // The user's SLURM_EXPORT_ENV must not keep the variables below from the ranks.
-  command.arguments.insert(command.arguments.end(), {"--export=ALL", "--input=none", launch.worker,
-                                                     "worker", "--request", launch.request_file});
+  command.arguments.insert(command.arguments.end(), {"--export=ALL", "--input=none"});
+  command.arguments.insert(command.arguments.end(), launch.inside.begin(), launch.inside.end());
+  command.arguments.insert(command.arguments.end(),
+                           {launch.worker, "worker", "--request", launch.request_file});
   // Slurm's other way for a PMIx fence does not wait for the other nodes (seen with 22.05), and one
   // start of Open MPI in twenty then crashes or hangs.
   command.environment = {{"SLURM_PMIX_FENCE", "ring"},

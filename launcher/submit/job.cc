@@ -153,9 +153,6 @@ std::string script_of(const Job& job) {
 
 Status check_requests(const Job& job) {
   const recipe::Cluster& cluster = job.cluster;
-  if (!cluster.container.image.empty())
-    return refused("cluster.container", "running in a container is not available in this version",
-                   "leave this key out");
   PTRAIN_CHECK(check_text("--directory", job.directory.root));
   PTRAIN_CHECK(check_text("the path of ptrain", job.program));
   for (const auto& option : kOptions)
@@ -164,6 +161,9 @@ Status check_requests(const Job& job) {
   for (std::size_t i = 0; i < cluster.slurm.extra.size(); ++i)
     PTRAIN_CHECK(check_extra(cluster.slurm.extra[i], i));
   PTRAIN_CHECK(check_gpus(cluster));
+  if (!cluster.container.image.empty() && cluster.slurm.nodes < 2)
+    return refused("cluster.container", "ranks of one node are started without srun, and in none",
+                   "ask for two nodes or more, or leave it out");
   for (std::size_t i = 0; i < cluster.setup.size(); ++i)
     PTRAIN_CHECK(check_text(fmt::format("cluster.setup.{}", i), cluster.setup[i]));
   for (std::size_t i = 0; i < cluster.env.size(); ++i)

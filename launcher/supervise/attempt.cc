@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/start/container.h"
 #include "launcher/supervise/control_server.h"
 #include "launcher/supervise/memory_kills.h"
 #include "launcher/supervise/narrate.h"
@@ -188,6 +190,9 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
   if (!setup.nodes.empty()) attempt.launch.nodes = nodes_of(plan);
   for (int rank = 0; rank < attempt.launch.num_ranks; ++rank)
     attempt.rank_nodes.push_back(plan.ranks[static_cast<std::size_t>(rank)].node);
+  attempt.launch.inside = start::opening(
+      plan.recipe.cluster.container, {setup.directory.root, plan.recipe_folder,
+                                      std::filesystem::path(setup.worker).parent_path().string()});
   attempt.request.run_directory = setup.directory.root;
   attempt.request.attempt = number;
   attempt.request.shape = shape.name;

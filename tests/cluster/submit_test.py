@@ -173,11 +173,7 @@ class SubmitTest(unittest.TestCase):
         for name in ("partition", "comment", "time"):
             said = self.refused(f"--{name}=a\n#SBATCH --nodes=9", code=2)
             self.assertIn(f"cluster.slurm.{name}: line breaks", said)
-        tools = self.work / "tools"  # a Slurm without the plugin
-        tools.mkdir(exist_ok=True)
-        (tools / "srun").write_text("#!/bin/sh\necho 'MPI plugin types are... none pmi2'\n")
-        (tools / "srun").chmod(0o755)
-        path = {"PATH": f"{tools}:{os.environ['PATH']}"}
+        path = self.tool("srun", "echo 'MPI plugin types are... none pmi2'")
         self.assertIn("lacks its plugin for PMIx",
                       self.ptrain("run", "recipe.yaml", "-N2", code=3, environment=path))
         self.assertFalse((self.work / "runs").exists())
@@ -220,6 +216,41 @@ cluster:
         holding = [path for path in (self.work / "set").rglob("*") if path.is_file()
                    and b"secret-1234" in path.read_bytes()]
         self.assertEqual(holding, [])
+
+    def tool(self, name, script):
+        """A program for the front of PATH; the environment with it."""
+        folder = self.work / f"tools of {self.id().rpartition('.')[2]}"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text("#!/bin/bash\n" + script)
+        (folder / name).chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+    def test_container_by_what_the_machine_has(self):
+        for runtime in ("pyxis", "apptainer"):
+            container = f"cluster.container={{image: my.img, runtime: {runtime}}}"
+            said = self.refused("-N2", container)
+            self.assertIn("pyxis" if runtime == "pyxis" else "apptainer is not in PATH", said)
+
+    def test_in_a_container(self):
+        """Stand-ins for apptainer and for a srun with pyxis note what they are given."""
+        notes = self.work / "contained"
+        apptainer = self.tool("apptainer", f"""printf '%s\\n' "$@" >>'{notes}'
+while [ "$1" != my.img ]; do shift; done; shift; exec "$@"
+""")
+        self.ptrain("run", "recipe.yaml", "-N2", "--directory", "in apptainer",
+                    "cluster.container={image: my.img, runtime: apptainer, mounts: [/var/log]}",
+                    environment=apptainer)
+        self.assertEqual(self.read("in apptainer", "verdict.json")["code"], 0)
+        for part in (f"{self.work}/in apptainer:{self.work}/in apptainer\n", "/var/log:/var/log\n"):
+            self.assertIn(part, notes.read_text())
+        srun = self.tool("srun", f"""[ "$1" = --help ] && echo '  --container-image=IMAGE'
+for word; do shift; case $word in --container-*) echo "$word" >>'{notes}';; *) set -- "$@" "$word";; esac
+done; exec {shutil.which("srun")} "$@"
+""")
+        self.ptrain("run", "recipe.yaml", "-N2", "--directory", "in pyxis", "cluster.container.image=my.img",
+                    environment=srun)
+        self.assertEqual(self.read("in pyxis", "verdict.json")["code"], 0)
+        self.assertIn("--container-image=my.img\n", notes.read_text())
 
     def test_setup_that_fails_ends_the_job(self):
         (self.work / "bad.yaml").write_text((self.work / "recipe.yaml").read_text() +
