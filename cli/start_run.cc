@@ -51,11 +51,12 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 }
 
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock&, supervise::StopSignals& signals) {
+                           const supervise::RunLock&, supervise::StopSignals& signals,
+                           bool by_hand) {
   PTRAIN_CHECK(check_start(plan));
   PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
   PTRAIN_TRY(const std::string worker, own_path());
-  supervise::Setup setup{directory, plan, *backend, worker, signals};
+  supervise::Setup setup{directory, plan, *backend, worker, signals, by_hand};
   const cluster::Allocation job = cluster::find_allocation();
   setup.job = job.job;
   if (job.end_time > 0) setup.job_end = std::chrono::system_clock::from_time_t(job.end_time);

@@ -24,8 +24,10 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 
 // Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on
 // it; `signals` are held since before it was written, so that none leaves it without a verdict.
+// `by_hand`: someone may press Ctrl-C, as nobody can in a batch script.
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock& lock, supervise::StopSignals& signals);
+                           const supervise::RunLock& lock, supervise::StopSignals& signals,
+                           bool by_hand = true);
 
 // The exact command that starts the ranks of the plan's first shape, for --dry-run.
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan);

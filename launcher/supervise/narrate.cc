@@ -121,15 +121,17 @@ std::string layouts_text(const run::Plan& plan) {
   return text;
 }
 
-std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory) {
+std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory,
+                                     bool by_hand) {
   std::vector<std::string> lines{"run directory: " + directory.root};
   for (const auto& shape : plan.shapes)
     lines.push_back(fmt::format("  shape {}: {}; {} a step, {} tokens/s expected", shape.name,
                                 in_words(shape.layout), short_duration(shape.predicted.step_s),
                                 short_number(shape.predicted.tokens_per_s)));
-  lines.push_back(
-      "  Ctrl-C stops after the step with a checkpoint, twice at once; then `ptrain "
-      "resume` continues");
+  if (by_hand)
+    lines.push_back(
+        "  Ctrl-C stops after the step with a checkpoint, twice at once; then `ptrain "
+        "resume` continues");
   return lines;
 }
 

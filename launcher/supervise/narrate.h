@@ -14,8 +14,9 @@ namespace ptrain::supervise {
 // What a person is told of a run while it goes on, one text a line. Names and messages in it are
 // escaped by whoever writes it out.
 
-// Where the run lies, what each shape runs on, and how to stop, watch and continue it.
-std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory);
+// Where the run lies, what each shape runs on, and, for who started it by hand, how to stop it.
+std::vector<std::string> start_lines(const run::Plan& plan, const run::Directory& directory,
+                                     bool by_hand);
 
 // An event; none where it says nothing to a person.
 std::vector<std::string> event_lines(run::EventKind kind, const nlohmann::json& fields);

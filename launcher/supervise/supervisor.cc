@@ -245,7 +245,7 @@ run::Verdict Supervisor::verdict_of(const Error& error) const {
 run::Verdict Supervisor::attempts() {
   if (const auto placed = use_nodes(); !placed) return verdict_of(placed.error());
   if (const auto looked = look_at_nodes(); !looked) return verdict_of(looked.error());
-  say_all(start_lines(plan_, setup_.directory));
+  say_all(start_lines(plan_, setup_.directory, setup_.by_hand));
   std::string shape = next_shape();
   for (;;) {
     const auto ended = attempt(shape);

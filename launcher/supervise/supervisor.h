@@ -21,6 +21,7 @@ struct Setup {
   const start::Backend& backend;
   std::string worker;                          // absolute path of the ptrain binary
   StopSignals& signals;                        // held from before anything of the run was written
+  bool by_hand = true;                         // someone may press Ctrl-C
   std::string job = {};                        // of Slurm, where there is one
   std::optional<JobClock::Time> job_end = {};  // as far as the environment tells it
   std::vector<std::string> nodes = {};         // of that job, in the order in which srun fills them

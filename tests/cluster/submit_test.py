@@ -80,6 +80,7 @@ class SubmitTest(unittest.TestCase):
         self.assertRegex(said, r"job \d+ is submitted")
         self.assertRegex(said, r"job \d+ runs on node\[1-2\]")
         self.assertIn("step 20/20", said)
+        self.assertNotIn("Ctrl-C stops", said)
         self.assertEqual(self.read("whole", "verdict.json")["code"], 0)
         self.assertEqual([place["node"] for place in self.read("whole", "plan.json")["ranks"]],
                          ["node1", "node2"])
