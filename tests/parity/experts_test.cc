@@ -115,6 +115,18 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(each.param)) + "_" + std::get<1>(each.param).name;
     });
 
+// Each expert's matrices are orthogonalised by themselves, by the rank that owns them.
+TEST(MuonOfExperts, EqualsOneProcess) {
+  for (const char* family : {"mixtral", "deepseek_v3"}) {
+    Experiment sharded = experiment_of(family, {"shard3", 1, 3, 3, 2, 2}, DType::kFloat64);
+    Experiment one = experiment_of(family, {"one", 1, 1, 1, 12, 1}, DType::kFloat64);
+    sharded.optimizer.kind = one.optimizer.kind = recipe::OptimizerKind::kMuon;
+    const auto run = train(sharded), truth = train(one);
+    expect_same_steps(run, truth, 1e-9);
+    expect_same_parameters(run, truth, 1e-6 * 1e-2 * 3);
+  }
+}
+
 // The bias of an expert that has more than its share falls by the rate, that of one with less
 // rises, once a step; its gradient is no part of the norm.
 TEST(RouterBias, FollowsTheLoads) {
