@@ -26,15 +26,19 @@ void note_changed_recipe(const submit::JobFile& job) {
                     job.recipe));
 }
 
-// The first start of a job; when Slurm starts it again, attempts have written the plan themselves.
+// What was submitted is checked at the first start; when Slurm starts the job again, or one that
+// follows it, attempts may have written another plan themselves.
 Status check_job(const run::Directory& directory) {
   if (!is_regular_file(directory.job())) return {};
   PTRAIN_TRY(submit::JobFile job, submit::read_job(directory));
-  if (job.started) return {};
-  note_changed_recipe(job);
-  PTRAIN_CHECK(submit::check_unchanged(directory, job));
+  const std::string here = cluster::find_allocation().job;
+  if (job.started && (here.empty() || here == job.job)) return {};
+  if (!job.started) {
+    note_changed_recipe(job);
+    PTRAIN_CHECK(submit::check_unchanged(directory, job));
+  }
   job.started = true;
-  job.job = cluster::find_allocation().job;
+  if (!here.empty()) job.job = here;
   return submit::write_job(directory, job);
 }
 

@@ -294,6 +294,7 @@ done; exec {shutil.which("srun")} "$@"
                                environment=self.environment).stdout.strip()
         self.assertEqual(self.cluster.wait(job)["ExitCode"], "0:0")
         self.assertEqual(self.num_steps("by hand"), 20)
+        self.assertEqual(self.job_of("by hand"), job)
 
 
 if __name__ == "__main__":
