@@ -80,7 +80,8 @@ inline std::string order_text(const schedule::Schedule& order) {
   for (const auto& cells : order.ranks) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const bool paired = i > 0 && cells[i].pair >= 0 && cells[i].pair == cells[i - 1].pair;
-      text += (paired ? "+" : " ") + to_text(cells[i]);
+      text += paired ? '+' : ' ';
+      text += to_text(cells[i]);
     }
     text += "\n";
   }
