@@ -41,7 +41,7 @@ inline void add_experts(recipe::Model& model) {
   model.router_aux_loss_coef = 0.02;
   model.router_z_loss_coef = 0.01;
   if (model.family != "mixtral") model.moe_intermediate_size = 12;
-  if (model.family == "qwen3_moe") model.mlp_only_layers = "0";
+  if (model.family == "qwen3_moe") model.mlp_only_layers = std::string(1, '0');
   if (!model.family.starts_with("deepseek")) return;
   model.num_experts = 6;
   model.num_experts_per_tok = 3;

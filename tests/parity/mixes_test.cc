@@ -1,0 +1,93 @@
+// Layouts that mix all axes compute what one process computes.
+
+#include <gtest/gtest.h>
+
+#include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::parity {
+namespace {
+
+using recipe::Recompute;
+
+struct Case {
+  const char* name;
+  const char* family;
+  const char* schedule;
+  int tp, pp, num_virtual, dp, shard, zero;
+  bool tied = false;
+  Recompute recompute = Recompute::kNone;
+};
+
+const std::vector<Case> kCases = {
+    {"llama_tp2_pp2_dp2", "llama", "1f1b", 2, 2, 1, 2, 1, 1},
+    {"llama_tp2_pp2_shard2_zero3_tied", "llama", "1f1b", 2, 2, 1, 1, 2, 3, true},
+    {"llama_tp4_pp2_zb_v_tied", "llama", "zb_v", 4, 2, 2, 1, 1, 1, true},
+    {"gpt2_tp2_pp2_shard2_zero2", "gpt2", "1f1b", 2, 2, 1, 1, 2, 2, true, Recompute::kFull},
+    {"gpt2_tp2_pp4_zb_h1", "gpt2", "zb_h1", 2, 4, 1, 1, 1, 1, true},
+    {"qwen3_tp2_pp2_interleaved", "qwen3", "interleaved_1f1b", 2, 2, 2, 1, 2, 1, false,
+     Recompute::kSelective},
+    {"gemma2_tp4_pp2", "gemma2", "dualpipe_v", 4, 2, 2, 1, 1, 1, true},
+};
+
+Experiment experiment_of(const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model = support::small_model(value.family);
+  experiment.model.vocab_size = 64;
+  experiment.model.num_hidden_layers = 4;
+  experiment.model.tie_word_embeddings = value.tied;
+  experiment.dtype = dtype;
+  experiment.sequence = 12;
+  mesh::Layout& layout = experiment.layout;
+  layout.tp = value.tp;
+  layout.pp = value.pp;
+  layout.num_virtual = value.num_virtual;
+  layout.schedule = value.schedule;
+  layout.dp = value.dp;
+  layout.shard = value.shard;
+  layout.zero = value.zero;
+  layout.recompute = value.recompute;
+  layout.num_micro_batches = 4;
+  return experiment;
+}
+
+Experiment one_rank(const Experiment& experiment) {
+  Experiment reference = experiment;
+  reference.layout = {};
+  reference.layout.micro_batch =
+      experiment.layout.num_micro_batches * experiment.layout.num_data_ranks();
+  return reference;
+}
+
+class Mixes : public testing::TestWithParam<Case> {};
+
+TEST_P(Mixes, EqualOneProcess) {
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  const Trajectory run = train(experiment), truth = train(one_rank(experiment));
+  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
+  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
+    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-9 * truth.losses[i]) << "step " << i + 1;
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
+  }
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients)
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
+                  1e-6 * experiment.learning_rate * experiment.num_steps)
+          << name << "[" << i << "]";
+}
+
+TEST_P(Mixes, RepeatBitForBit) {
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
+  const Trajectory first = train(experiment), second = train(experiment);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.final_parameters, second.final_parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mixes, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace ptrain::parity
