@@ -87,7 +87,8 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
   changed.recipe_hash = recipe::identity_of(plan.recipe_hash, arguments.overrides);
   PTRAIN_CHECK(write_plan(directory.plan(), changed));
   supervise::EventLog log(directory);
-  PTRAIN_CHECK(log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(changed)}}));
+  PTRAIN_CHECK(
+      log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(changed)}}));
   return changed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/engine_module.h"
@@ -76,7 +77,7 @@ void look_at_job(const cluster::Allocation& allocation, std::vector<Symptom>& sy
   for (const auto& finding : *findings)
     symptoms.push_back({finding.refuses ? Kind::kFailed : Kind::kNote, finding.node, finding.what,
                         finding.remedy});
-  if (findings->empty())
+  if (std::ranges::none_of(*findings, &preflight::Finding::refuses))
     symptoms.push_back({Kind::kFine, "nodes",
                         fmt::format("{}: one ptrain, this folder is shared, each reaches the next",
                                     allocation.nodes)});

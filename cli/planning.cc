@@ -132,17 +132,6 @@ void read_lengths(const recipe::LoadedRecipe& loaded, plan::PlanInput& input,
                   path, why));
 }
 
-// A cluster file may name its nodes otherwise than Slurm: then it is their number that counts.
-void keep_nodes(cluster::Cluster& cluster, const std::vector<std::string>& nodes) {
-  std::vector<cluster::Node> kept;
-  for (const auto& node : cluster.nodes)
-    if (std::ranges::find(nodes, node.name) != nodes.end()) kept.push_back(node);
-  if (kept.empty())
-    cluster.nodes.resize(std::min(cluster.nodes.size(), nodes.size()), cluster.nodes.front());
-  else
-    cluster.nodes = std::move(kept);
-}
-
 Result<plan::Planning> plan_on(const recipe::LoadedRecipe& loaded, const cluster::Cluster& cluster,
                                const std::vector<std::string>& earlier) {
   std::vector<std::string> notes = earlier;
@@ -219,12 +208,12 @@ Result<plan::PlanInput> kept_input(const run::Plan& plan) {
 }
 
 Result<run::Plan> replan_for_nodes(const run::Plan& plan, const std::vector<std::string>& nodes) {
-  PTRAIN_TRY(plan::PlanInput input, kept_input(plan));
-  keep_nodes(input.cluster, nodes);
-  input.recipe.cluster.nodes = static_cast<int>(input.cluster.nodes.size());
-  input.recipe_hash = plan.recipe_hash;
-  input.build = run::build_id();
-  PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
+  PTRAIN_TRY(cluster::Cluster cluster, cluster::allocated_cluster(cluster::find_allocation()));
+  std::erase_if(cluster.nodes, [&](const cluster::Node& node) {
+    return std::ranges::find(nodes, node.name) == nodes.end();
+  });
+  const recipe::LoadedRecipe loaded{plan.recipe, plan.recipe_folder, "", plan.recipe_hash, {}};
+  PTRAIN_TRY(plan::Planning planning, plan_for_nodes(loaded, cluster));
   planning.plan.origin = plan.origin;
   return std::move(planning.plan);
 }

@@ -8,6 +8,7 @@
 #include "cli/engine_module.h"
 #include "cli/job_preflight.h"
 #include "cli/planning.h"
+#include "core/model/optimizer.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/start/choose.h"
@@ -50,6 +51,18 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
   return directory;
 }
 
+namespace {
+
+// Parameters and two moments in fp32, to a shared disk that many write to.
+double expected_save_s(const run::Plan& plan) {
+  constexpr double kBytes = 12, kBytesPerSecond = 100e6, kOverhead = 2;
+  const auto model = model::make_architecture(plan.recipe);
+  const double parameters = model ? static_cast<double>(model->num_parameters()) : 0;
+  return kOverhead + parameters * kBytes / kBytesPerSecond;
+}
+
+}  // namespace
+
 Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
                            const supervise::RunLock&, supervise::StopSignals& signals,
                            bool by_hand) {
@@ -59,6 +72,7 @@ Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& pla
   supervise::Setup setup{directory, plan, *backend, worker, signals, by_hand};
   const cluster::Allocation job = cluster::find_allocation();
   setup.job = job.job;
+  setup.expected_save_s = expected_save_s(plan);
   if (job.end_time > 0) setup.job_end = std::chrono::system_clock::from_time_t(job.end_time);
   if (const auto allocation = start::usable_allocation()) {
     PTRAIN_TRY(setup.nodes, cluster::allocated_nodes(*allocation));

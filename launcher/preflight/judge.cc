@@ -9,8 +9,8 @@ namespace ptrain::preflight {
 
 namespace {
 
-constexpr double kClockTolerance = 5;              // seconds
-constexpr double kSlowCore = 0.7, kSlowWay = 0.4;  // of the median; ways vary more
+constexpr double kClockTolerance = 5;               // seconds
+constexpr double kSlowCore = 0.7, kSlowWay = 0.25;  // of the median; ways vary more
 constexpr std::int64_t kFewInodes = 1000;
 
 double gibibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }

@@ -56,6 +56,7 @@ bool follows_from_signals(ExitCode code) {
 Lifecycle::Lifecycle(int attempt, std::vector<std::string> nodes, double hang_timeout_s, double now)
     : ranks_(nodes.size()),
       nodes_(std::move(nodes)),
+      stragglers_(nodes_),
       hang_timeout_s_(hang_timeout_s),
       now_(now),
       progress_at_(now) {
@@ -92,6 +93,9 @@ void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
   known.collective = beat.collective;
   known.waiting = beat.waiting;
   known.resident_bytes = beat.resident_bytes;
+  stragglers_.hear(rank, beat);
+  if (const auto news = rank == 0 ? stragglers_.news() : std::nullopt)
+    outputs_.emplace_back(Record{EventKind::kWarning, -1, {{"message", *news}}});
 }
 
 void Lifecycle::hear(int rank, const run::StepDone& done) {

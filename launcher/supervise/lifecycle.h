@@ -9,6 +9,7 @@
 #include "launcher/base/subprocess.h"
 #include "launcher/start/backend.h"
 #include "launcher/supervise/hang.h"
+#include "launcher/supervise/stragglers.h"
 
 namespace ptrain::supervise {
 
@@ -103,6 +104,7 @@ class Lifecycle {
   std::vector<std::string> nodes_;       // of each rank
   std::vector<std::string> lost_nodes_;  // that do not answer
   std::vector<double> step_times_;
+  Stragglers stragglers_;
   run::Verdict verdict_;
   std::string next_shape_;
   run::Goodbye worst_;  // of the goodbyes without failure: stopped rather than done

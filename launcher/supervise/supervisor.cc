@@ -40,6 +40,7 @@ class Supervisor {
         log_(setup.directory),
         progress_(stderr, recipe::total_steps(setup.plan.recipe),
                   setup.plan.recipe.log.every_steps),
+        save_times_(setup.expected_save_s),
         clock_(setup.job, setup.job_end) {}
 
   run::Verdict run();
@@ -61,6 +62,7 @@ class Supervisor {
       progress_.say("warning: " + written.error().message);
   }
   run::Verdict finish(run::Verdict verdict);
+  void tell_what_follows(run::Verdict& verdict) const;
   run::Verdict go_on_elsewhere(run::Verdict verdict);
   run::Verdict verdict_of(const Error& error) const;
   void say_all(const std::vector<std::string>& lines) {
@@ -95,6 +97,7 @@ class Supervisor {
   std::vector<std::string> nodes_;  // of the job, that may be used
   FolderWatch folder_{setup_.directory};
   Clock::time_point start_ = Clock::now();
+  std::int64_t first_checkpoint_ = newest_checkpoint();  // of this job
   int attempt_ = 0;
   int num_restarts_ = 0;
   bool time_is_up_ = false;  // the last attempt was stopped because the job ends
@@ -242,6 +245,16 @@ run::Verdict Supervisor::verdict_of(const Error& error) const {
   return verdict;
 }
 
+// Jobs that save nothing must not follow each other for ever.
+void Supervisor::tell_what_follows(run::Verdict& verdict) const {
+  const auto how = plan_.recipe.failure.time_limit;
+  if (how == recipe::AtTimeLimit::kStop) return;
+  verdict.next = follow_up_text(how, setup_.job);
+  if (newest_checkpoint() > first_checkpoint_) return;
+  verdict.code = ExitCode::kNoProgress;
+  verdict.next = "this job has saved no step, so none follows: give jobs more time (--time)";
+}
+
 run::Verdict Supervisor::attempts() {
   if (const auto placed = use_nodes(); !placed) return verdict_of(placed.error());
   if (const auto looked = look_at_nodes(); !looked) return verdict_of(looked.error());
@@ -257,10 +270,8 @@ run::Verdict Supervisor::attempts() {
       verdict.step = std::max({verdict.step, newest_checkpoint(), plan_.origin.step});
     verdict.code = decision.code;
     verdict.next = decision.next;
-    time_is_up_ = end.time_is_up;
-    if (time_is_up_ && verdict.code == ExitCode::kPreempted)
-      if (auto next = follow_up_text(plan_.recipe.failure.time_limit, setup_.job); !next.empty())
-        verdict.next = std::move(next);
+    time_is_up_ = end.time_is_up && verdict.code == ExitCode::kPreempted;
+    if (time_is_up_) tell_what_follows(verdict);
     if (decision.action == AfterAttempt::kFinish) return verdict;
     if (decision.action == AfterAttempt::kRestart) {
       if (auto last = prepare_restart(decision, verdict)) return *last;

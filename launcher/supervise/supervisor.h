@@ -24,6 +24,7 @@ struct Setup {
   bool by_hand = true;                         // someone may press Ctrl-C
   std::string job = {};                        // of Slurm, where there is one
   std::optional<JobClock::Time> job_end = {};  // as far as the environment tells it
+  double expected_save_s = 30;                 // of a checkpoint, before any was written
   std::vector<std::string> nodes = {};         // of that job, in the order in which srun fills them
   Replan replan = {};                          // for fewer of these nodes
   // Looks at the plan\'s nodes before the first attempt: warnings, or why it cannot start.

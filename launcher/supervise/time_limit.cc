@@ -10,8 +10,7 @@ namespace ptrain::supervise {
 namespace {
 
 constexpr double kForSlurm = 10;  // its signals come late or early, and ranks take time to end
-constexpr double kUnknownSave = 30;
-constexpr double kForget = 0.9;  // of a long step, with each one after it
+constexpr double kForget = 0.9;   // of a long step, with each one after it
 constexpr std::chrono::seconds kAgain{60};
 
 }  // namespace
@@ -40,7 +39,7 @@ void SaveTimes::save_ended(double now) {
 }
 
 double SaveTimes::reserve_s() const {
-  return 2 * step_s_ + 1.5 * (save_s_ < 0 ? kUnknownSave : save_s_) + kForSlurm;
+  return 2 * step_s_ + 1.5 * (save_s_ < 0 ? expected_s_ : save_s_) + kForSlurm;
 }
 
 void JobClock::ask() {

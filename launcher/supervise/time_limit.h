@@ -15,6 +15,9 @@ std::optional<std::chrono::system_clock::time_point> job_end(std::string_view sh
 // How long the steps and checkpoints of a run take.
 class SaveTimes {
  public:
+  SaveTimes() = default;
+  explicit SaveTimes(double expected_s) : expected_s_(expected_s) {}
+
   void step(double seconds);
   void save_started(double now);
   void save_ended(double now);
@@ -24,8 +27,9 @@ class SaveTimes {
   double reserve_s() const;
 
  private:
-  double step_s_ = 0;   // the longest of late
-  double save_s_ = -1;  // the longest; -1: none yet
+  double expected_s_ = 30;  // of a save, before any was seen
+  double step_s_ = 0;       // the longest of late
+  double save_s_ = -1;      // the longest; -1: none yet
   std::optional<double> started_;
 };
 

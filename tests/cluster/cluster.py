@@ -83,6 +83,9 @@ class Cluster:
         return Machine(self.folder, on).popen(
             *arguments, environment=dict(ENVIRONMENT, **(environment or {})), **options)
 
+    def is_on(self, name):
+        return self._node(name).process() is not None
+
     # Faults, and their end.
 
     def kill_node(self, name):

@@ -1,6 +1,7 @@
 """What tests of `ptrain` on the test cluster share: a recipe in a folder with blanks in its name, runs in
 jobs, and what is left of them."""
 
+import datetime
 import json
 import pathlib
 import shutil
@@ -24,6 +25,11 @@ checkpoint: {every_steps: 10}
 """
 DP = "parallel={dp: 2, shard: 1}"
 SHARDED = "parallel={dp: 1, shard: 2, zero: 3}"
+
+
+def seconds(event):
+    """When an event was, since 1970."""
+    return datetime.datetime.fromisoformat(event["time"]).timestamp()
 
 
 class Runs(unittest.TestCase):
@@ -89,6 +95,10 @@ class Runs(unittest.TestCase):
 
     def read(self, name, file):
         return json.loads((self.work / name / file).read_text())
+
+    def events(self, name, kind):
+        lines = (self.work / name / "events.jsonl").read_text().splitlines()
+        return [event for event in map(json.loads, lines) if event["kind"] == kind]
 
     def losses(self, name):
         lines = (self.work / name / "metrics.jsonl").read_text().splitlines()

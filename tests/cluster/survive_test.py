@@ -5,7 +5,6 @@
 Ends with 77, and the reason, where no cluster can be started.
 """
 
-import datetime
 import json
 import pathlib
 import sys
@@ -15,22 +14,14 @@ import unittest
 sys.dont_write_bytecode = True
 
 from cluster import until, why_not  # noqa: E402
-from runs import DP, Runs  # noqa: E402
+from runs import DP, Runs, seconds  # noqa: E402
 
 FOLDER, PTRAIN = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
 CONSTANT = "learning_rate.decay=constant"  # else the last step would count
 
 
-def seconds(event):
-    return datetime.datetime.fromisoformat(event["time"]).timestamp()
-
-
 class SurviveTest(Runs):
     folder, binary, state = FOLDER, PTRAIN, "state-survive"
-
-    def events(self, name, kind):
-        lines = (self.work / name / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["kind"] == kind]
 
     def attempt_begins(self, name, number, limit=30):
         """Waits until training goes on in that attempt; when it did."""
@@ -83,7 +74,7 @@ class SurviveTest(Runs):
         self.assertEqual(places, {"node1", "node2", "node4"})
         self.check_losses("lost", job, rows)
         mortem = (self.work / "lost" / "logs" / "attempt-1" / "post-mortem.txt").read_text()
-        for part in ("the node node3 does not answer", "rank 2: node3", f"JobId={job}", "== log of"):
+        for part in ("the node node3 does not answer", "rank 2: node3", f"JobId={job}"):
             self.assertIn(part, mortem)
         told = self.cluster.run(self.binary, "explain", self.work / "lost").stdout
         self.assertIn("then: a new attempt starts from step", told)
@@ -140,12 +131,16 @@ class SurviveTest(Runs):
         self.assertEqual(len(jobs), 2)
 
     def test_scancel(self):
-        """srun, too, gets Slurm's signal here and kills the ranks: no checkpoint, but a verdict."""
+        """srun, too, gets Slurm's signal here and kills the ranks, unless they are quicker."""
         job = self.started("cancelled", 2, "run", "long.yaml", DP)
         self.cluster.run("scancel", job)
         verdict = until(lambda: self.read_or_none("cancelled", "verdict.json"), 10, "a verdict")
-        self.assertEqual(verdict["code"], 143)
-        self.assertIn("Slurm ended the job", verdict["reason"])
+        if verdict["code"] == 143:
+            self.assertIn("Slurm ended the job", verdict["reason"])
+        else:
+            self.assertEqual(verdict["code"], 21)
+            saved = self.work / "cancelled" / "checkpoints" / f"step-{verdict['step']:08}"
+            self.assertTrue(saved.is_dir())
         self.assertEqual(self.cluster.wait(job)["JobState"], "CANCELLED")
         until(self.no_rank_left, 5, "no rank is left")
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every test that docs/complaints.md names exists. complaints_test.py SOURCE"""
+"""Every test that docs/complaints.md and docs/launching.md name exists. complaints_test.py SOURCE"""
 
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-TEXT = (ROOT / "docs" / "complaints.md").read_text()
+TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("complaints.md", "launching.md"))
 tests = set()
 for path in (ROOT / "tests").rglob("*.cc"):
     tests |= {".".join(name) for name in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)", path.read_text())}

@@ -13,7 +13,7 @@ namespace {
 
 TEST(Secrets, AreKnownByTheNamesOfTheirVariables) {
   const auto secrets =
-      secrets_in({"WANDB_API_KEY=abcdef0123", "HOME=/root/secrets", "my_password=hunter22",
+      secrets_in({"WANDB_API_KEY=abcdef0123", "HOME=/home/secrets", "my_password=hunter22",
                   "TOKEN=1", "EMPTY_SECRET=", "NOTHING", "GITHUB_TOKEN=abcdef0123456"});
   EXPECT_EQ(secrets, (std::vector<std::string>{"abcdef0123456", "abcdef0123", "hunter22"}));
   EXPECT_EQ(without_secrets("a abcdef0123456, abcdef0123! hunter2 hunter22hunter22", secrets),

@@ -32,7 +32,7 @@ TEST(JobEnd, MayBeUnknown) {
 }
 
 TEST(SaveTimes, TheReserveFollowsWhatSavesAndStepsTake) {
-  SaveTimes times;
+  SaveTimes times(30);
   EXPECT_EQ(times.reserve_s(), 55);  // none was seen yet
   times.step(2);
   times.save_started(100);
