@@ -38,6 +38,7 @@ class ExpertReader {
     read("v_head_dim", model_.v_head_dim);
     if (!family_.uses("kv_lora_rank")) return;
     for (const char* name : {"head_dim", "qk_head_dim"}) reader_.find(name);  // follow from these
+    for (const char* name : {"rope_scaling", "rope_parameters"}) score_factor(name);
   }
 
   // DeepSeek's words for the router, which its family has already.
@@ -62,6 +63,19 @@ class ExpertReader {
   template <class T>
   void read(std::string_view field, T& value) {
     if (family_.uses(field)) reader_.read(family_.hf.name_of(field), value);
+  }
+
+  // Scores are multiplied by what mscale_all_dim says even where mscale is left out, which only
+  // cosines and sines need: a model that recipes cannot say.
+  void score_factor(const std::string& name) {
+    const json* found = reader_.find(name);
+    if (found == nullptr || !found->is_object()) return;
+    const auto is_set = [&](const char* field) {
+      const auto value = found->find(field);
+      return value != found->end() && value->is_number() && value->get<double>() != 0;
+    };
+    if (is_set("mscale_all_dim") && !is_set("mscale"))
+      reader_.refuse(name, "mscale_all_dim without mscale is not available here");
   }
 
   void dense_layers() {

@@ -260,6 +260,14 @@ TEST(Experts, PublishedConfigsAreRead) {
   const double m = 0.1 * std::log(40.0) + 1;
   EXPECT_NEAR(1 / std::sqrt(architecture.decoder.attention_scalar), m * m / std::sqrt(192.0),
               1e-12);
+  const auto half = from_hf_config(R"({"model_type": "deepseek_v3", "vocab_size": 100,
+    "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "rope_scaling": {"type": "yarn", "factor": 4, "mscale_all_dim": 1.0,
+      "original_max_position_embeddings": 16}})");
+  ASSERT_FALSE(half);
+  EXPECT_EQ(half.error().message,
+            "a model that cannot be trained here: rope_scaling: mscale_all_dim without mscale is "
+            "not available here");
   const auto refused = from_hf_config(R"({"model_type": "deepseek_v3", "vocab_size": 100,
     "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
     "num_attention_heads": 2, "scoring_func": "softmax", "moe_layer_freq": 2})");
