@@ -57,11 +57,29 @@ Status check_axis(std::string_view axis, int degree, const std::vector<Splits>& 
   return {};
 }
 
+// Of the heads that tp leaves a rank.
+Status check_context(const model::Architecture& whole, const Layout& layout) {
+  if (layout.cp == 1) return {};
+  if (whole.decoder.moe.num_experts > 0)
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("layout: cp is {}, and ranks that share rows do not run experts in this "
+                    "version",
+                    layout.cp),
+        "set cp.ring and cp.ulysses to 1");
+  const recipe::Model& config = whole.config;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, config.num_key_value_heads / layout.tp);
+  return check_axis("cp.ulysses", layout.ulysses,
+                    {{"attention heads of a rank", config.num_attention_heads / layout.tp},
+                     {"heads of keys and values of a rank", kv_heads, true}});
+}
+
 }  // namespace
 
 Status check_divisible(const model::Architecture& whole, const Layout& layout) {
   const model::MoeSpec& moe = whole.decoder.moe;
   if (layout.tp > 1) PTRAIN_CHECK(check_axis("tp", layout.tp, split_by_tp(whole)));
+  PTRAIN_CHECK(check_context(whole, layout));
   if (moe.num_experts == 0 && layout.ep * layout.etp > 1)
     return fail(ExitCode::kUsage,
                 fmt::format("layout: ep is {} and etp {}, but the model has no experts", layout.ep,

@@ -163,17 +163,24 @@ Status check_block(const ParameterSpec& parameter) {
       "adamw");
 }
 
+Architecture with_context_ranks(Architecture part, const Layout& layout, int rank) {
+  const int cp_rank = coordinates_of(layout, rank).cp;
+  part.ring = {layout.cp / layout.ulysses, cp_rank / layout.ulysses};
+  part.ulysses = {layout.ulysses, cp_rank % layout.ulysses};
+  return part;
+}
+
 bool is_whole(const Layout& layout) { return layout.tp * layout.pp * layout.ep * layout.etp == 1; }
 
 }  // namespace
 
 Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
-  if (is_whole(layout)) return whole;
   PTRAIN_CHECK(check_divisible(whole, layout));
+  if (is_whole(layout)) return with_context_ranks(whole, layout, rank);
   PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
   Architecture part = Assembler(whole, layout, rank, std::move(held)).assemble();
   for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
-  return part;
+  return with_context_ranks(std::move(part), layout, rank);
 }
 
 }  // namespace ptrain::mesh

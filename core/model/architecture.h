@@ -145,7 +145,8 @@ struct Architecture {
   std::vector<ParameterSpec> parameters;
   std::vector<LayerSpec> layers;  // L + 2
   std::vector<GroupSpec> groups;
-  AxisPlace tensor;  // of the rank whose part this is (part.h)
+  AxisPlace tensor;         // of the rank whose part this is (part.h)
+  AxisPlace ring, ulysses;  // the ranks that share rows with it
 
   // Of `tokens` that the ranks of the tensor axis share, the residual stream of each holds equal
   // parts, in their order.

@@ -1,6 +1,9 @@
 #include "core/model/exchanges.h"
 
 #include <array>
+#include <utility>
+
+#include "core/model/context_exchanges.h"
 
 namespace ptrain::model {
 namespace {
@@ -29,20 +32,24 @@ class TensorExchanges {
     return {};
   }
 
+  // Before attention attends, and behind it.
+  struct Block {
+    std::vector<ExchangeSpec> before, after;
+  };
   // Backward: the gradient of an output, that of an input, and the input again, which is stashed
   // in parts; first of the MLP, then of attention.
-  std::vector<ExchangeSpec> block(Call call) const {
+  Block block(Call call) const {
     switch (call) {
       case Call::kForward:
       case Call::kEvaluate:
-        return {gathered_, summed_, gathered_, summed_};
+        return {{gathered_}, {summed_, gathered_, summed_}};
       case Call::kRecompute:
-        if (norms_after_) return {gathered_, summed_, gathered_, summed_};
-        return {gathered_, summed_, gathered_};
+        if (norms_after_) return {{gathered_}, {summed_, gathered_, summed_}};
+        return {{gathered_}, {summed_, gathered_}};
       case Call::kRemake:
         return {};
       case Call::kBackward:
-        return {gathered_, summed_, gathered_, gathered_, summed_, gathered_};
+        return {{gathered_, summed_, gathered_, gathered_}, {summed_, gathered_}};
     }
     return {};
   }
@@ -59,6 +66,16 @@ class TensorExchanges {
   ExchangeSpec gathered_, summed_, stream_;
 };
 
+std::vector<ExchangeSpec> block_exchanges(const Architecture& architecture, Call call) {
+  TensorExchanges::Block block;
+  if (architecture.tensor.size > 1) block = TensorExchanges(architecture).block(call);
+  std::vector<ExchangeSpec> all = std::move(block.before);
+  const auto attention = context_exchanges(architecture, call);
+  all.insert(all.end(), attention.begin(), attention.end());
+  all.insert(all.end(), block.after.begin(), block.after.end());
+  return all;
+}
+
 }  // namespace
 
 std::string_view to_string(ExchangeAxis axis) { return kAxes[static_cast<std::size_t>(axis)]; }
@@ -72,17 +89,11 @@ std::optional<ExchangeAxis> exchange_axis_named(std::string_view word) {
 
 std::vector<ExchangeSpec> exchanges_of(const Architecture& architecture, const LayerSpec& layer,
                                        Call call) {
-  if (architecture.tensor.size == 1 || !layer.held) return {};
+  if (!layer.held) return {};
+  if (layer.kind == LayerKind::kBlock) return block_exchanges(architecture, call);
+  if (architecture.tensor.size == 1) return {};
   const TensorExchanges tensor(architecture);
-  switch (layer.kind) {
-    case LayerKind::kEmbedding:
-      return tensor.embedding(call);
-    case LayerKind::kBlock:
-      return tensor.block(call);
-    case LayerKind::kHead:
-      return tensor.head(call);
-  }
-  return {};
+  return layer.kind == LayerKind::kHead ? tensor.head(call) : tensor.embedding(call);
 }
 
 }  // namespace ptrain::model

@@ -24,7 +24,9 @@ enum class Call { kForward, kEvaluate, kRecompute, kRemake, kBackward };
 struct ExchangeSpec {
   ExchangeKind kind = ExchangeKind::kAllGather;
   ExchangeAxis axis = ExchangeAxis::kTensor;
-  std::int64_t bytes_per_token = 0;  // of what all ranks of the axis hold together
+  // Of what all ranks of the axis hold together; all_to_all: of all that a rank gives, its own part
+  // included; shift: of what it sends. A token of those that the micro-batch has on a cp rank.
+  std::int64_t bytes_per_token = 0;
   bool operator==(const ExchangeSpec&) const = default;
 };
 

@@ -128,7 +128,7 @@ const model::LayerSpec& MemoryMeter::layer(const Action& action) const {
 }
 
 void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
-  const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
+  const std::int64_t tokens = context_.tokens();
   std::int64_t bytes = 0;
   for (const model::StashTensor& tensor : layer(action).stash) {
     if (keeps(before, tensor) || !keeps(after, tensor)) continue;
@@ -161,7 +161,7 @@ void MemoryMeter::begin_write(const Action& action) {
 }
 
 void MemoryMeter::take_stream(int count) {
-  const std::int64_t tokens = context_.layout.micro_batch * context_.sequence;
+  const std::int64_t tokens = context_.tokens();
   const std::int64_t rows = context_.architecture.stream_rows(tokens);
   take(MemoryClass::kCommunication, count * rows * context_.architecture.config.hidden_size *
                                         size_of(context_.architecture.dtype));

@@ -44,6 +44,8 @@ struct MemoryContext {
   int shard_rank = 0;         // whose bytes: shards may differ
   // Of what this rank writes into checkpoints; never of state that is offloaded.
   bool keeps_copy = false;
+  // Of a micro-batch, on one of the ranks that share its rows.
+  std::int64_t tokens() const { return layout.micro_batch * sequence / layout.cp; }
 };
 
 // A copy of all that one rank writes into a checkpoint: its masters, their optimizer state, and the
@@ -56,7 +58,7 @@ Bytes copy_bytes(const MemoryContext& context);
 // all gradients, and the copy for checkpoints.
 BytesByClass persistent_bytes(const MemoryContext& context);
 
-// Follows a program action by action and counts what is held. The rules (T: micro-batch's tokens):
+// Follows a program action by action and counts what is held. The rules (T: tokens()):
 //   UNSHARD gG      takes gather: the whole buffer of G in the compute dtype, where shard > 1
 //   RESHARD gG      gives that back
 //   FORWARD lL mM   takes stash: the tensors of L that `keep` names (keep.h), T rows

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/divide.h"
+#include "core/program/attention_scratch.h"
 
 namespace ptrain::program {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // Bytes of rows of all tokens, in the wide dtype and in that of products.
 struct Room {
   explicit Room(const MemoryContext& context)
-      : tokens(context.layout.micro_batch * context.sequence),
+      : tokens(context.tokens()),
         wide(size_of(context.architecture.dtype)),
         narrow(size_of(context.architecture.compute_dtype)) {}
   std::int64_t in_wide(std::int64_t cols) const { return tokens * cols * wide; }
@@ -30,17 +31,14 @@ PartScratch latent_attention_scratch(const MemoryContext& context) {
   const std::int64_t head = latent.nope_dim + latent.rope_dim;
   const std::int64_t value = heads * latent.value_dim;
   const std::int64_t expanded = heads * latent.nope_dim + value;
-  const std::int64_t n = context.sequence;
-  const std::int64_t scores = std::min(kScoreRows, n) * round_up(n, kScorePadding) * of.wide;
+  const AttentionScratch inside = attention_scratch(context);
   const std::int64_t output = of.if_rounded(of.in_wide(value));
-  const std::int64_t sums =
-      n * of.wide * (round_up(head, kScorePadding) + round_up(latent.value_dim, kScorePadding));
   PartScratch scratch;
-  scratch.forward = scratch.again = std::max(of.in_wide(expanded), output + scores);
+  scratch.forward = scratch.again = std::max(of.in_wide(expanded), output + inside.forward);
   scratch.kept = of.if_rounded(of.in_narrow(heads * head)) + of.in_narrow(latent.query_rank) +
                  of.in_narrow(expanded) + of.in_narrow(latent.key_value_rank + latent.rope_dim);
   scratch.backward =
-      of.in_wide(value) + std::max({output + 2 * scores + sums, of.in_wide(latent.key_value_rank),
+      of.in_wide(value) + std::max({output + inside.backward, of.in_wide(latent.key_value_rank),
                                     of.in_wide(hidden + latent.query_rank)});
   return scratch;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/divide.h"
+#include "core/program/attention_scratch.h"
 #include "core/program/keep.h"
 #include "core/program/part_scratch.h"
 
@@ -19,7 +20,8 @@ class Scratch {
  public:
   explicit Scratch(const MemoryContext& context)
       : context_(context),
-        tokens_(context.layout.micro_batch * context.sequence),
+        attention_scratch_(attention_scratch(context)),
+        tokens_(context.tokens()),
         wide_(size_of(context.architecture.dtype)),
         narrow_(size_of(context.architecture.compute_dtype)) {}
 
@@ -84,18 +86,8 @@ class Scratch {
     return bytes;
   }
 
-  std::int64_t scores() const {
-    const std::int64_t n = context_.sequence;
-    return std::min(kScoreRows, n) * round_up(n, kScorePadding) * wide_;
-  }
-
   // Attention works in the wide dtype and its output is rounded afterwards.
   std::int64_t attention_output() const { return rounds() ? in_wide(query()) : 0; }
-  std::int64_t attention_forward() const { return attention_output() + scores(); }
-  std::int64_t attention_backward() const {
-    const std::int64_t head = round_up(config().head_dim, kScorePadding);
-    return attention_output() + 2 * scores() + 2 * context_.sequence * head * wide_;
-  }
 
   // Of gate and up, the only products that are rounded.
   std::int64_t rounded_rows() const {
@@ -105,9 +97,9 @@ class Scratch {
   PartScratch attention(const model::LayerSpec&) const {
     if (decoder().latent.key_value_rank > 0) return latent_attention_scratch(context_);
     PartScratch scratch;
-    scratch.forward = scratch.again = attention_forward();
+    scratch.forward = scratch.again = attention_output() + attention_scratch_.forward;
     scratch.kept = dqkv();
-    scratch.backward = in_wide(query()) + attention_backward();
+    scratch.backward = in_wide(query()) + attention_output() + attention_scratch_.backward;
     return scratch;
   }
 
@@ -171,6 +163,7 @@ class Scratch {
   }
 
   const MemoryContext& context_;
+  AttentionScratch attention_scratch_;
   std::int64_t tokens_, wide_, narrow_;
 };
 

@@ -44,9 +44,12 @@ enum class Bug {
   kCapacityOfBatch,       // experts' room is counted over all rows of a micro-batch
   kBalanceOfFirstRow,     // the balance loss takes the first row's loads for all rows
   kSharedKeyLost,         // of the heads that share a key only the first gives it a gradient
-  kLocalPositions,           // ranks that share rows count positions from their own first token
-  kRingNotMerged,            // what comes around the ring is not in the sums of softmax
-  kKeyValueCopiesNotSummed,  // of ulysses ranks with the same keys only one's gradient counts
+  kLocalPositions,        // ranks that share rows count positions from their own first token
+  kRingNotMerged,         // what comes around the ring is not in the sums of softmax
+  kKeyCopiesNotSummed,    // of ulysses ranks with the same keys only one's gradient counts
+  kQueuedOverwritten,     // BACKWARD_WEIGHT replaces what earlier micro-batches left
+  kStashFreedAtInput,     // BACKWARD_INPUT frees what BACKWARD_WEIGHT still reads
+  kSendsKept,             // streams that were sent are given back at the end of the step
   kCount
 };
 

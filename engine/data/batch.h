@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/packing/context_split.h"
+
 namespace ptrain::data {
 
 // Tokens [begin, end) of a micro-batch are one document, or the padding at a row's end.
@@ -22,6 +24,10 @@ struct MicroBatch {
   std::vector<std::int32_t> targets;    // the next token of the same document, or kNoTarget
   std::vector<std::int32_t> positions;  // within the piece of the document, from 0
   std::vector<DocumentSpan> documents;  // ascending, covering all tokens, never across rows
+  // Where ranks share rows (context_part.h): what each rank of the ring holds, in tokens of the
+  // whole rows; what this one's holds, end to end, is what this and its ulysses ranks have equal
+  // parts of.
+  std::vector<packing::ContextPieces> ring_pieces = {};
   std::int64_t num_tokens() const { return rows * sequence; }
   std::int64_t num_targets() const;
   bool operator==(const MicroBatch&) const = default;

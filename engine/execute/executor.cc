@@ -49,6 +49,20 @@ program::MemoryClass class_of_streams(const mesh::Layout& layout) {
                                  : program::MemoryClass::kTemporary;
 }
 
+comm::Communicator* ranks_along(const Communicators& ranks, model::ExchangeAxis axis) {
+  switch (axis) {
+    case model::ExchangeAxis::kTensor:
+      return ranks.tensor;
+    case model::ExchangeAxis::kRing:
+      return ranks.ring;
+    case model::ExchangeAxis::kUlysses:
+      return ranks.ulysses;
+    case model::ExchangeAxis::kExperts:
+      return ranks.experts;
+  }
+  return nullptr;
+}
+
 // Of a layer's call; ends when the segment behind it begins.
 bool is_exchange(const Action& action) {
   return action.kind == Kind::kExchange && action.layer_first >= 0;
@@ -277,7 +291,7 @@ const layers::Layer& Executor::code_of(const Action& action) const {
 
 comm::Communicator& Executor::ranks_of(const Action& exchange) {
   const auto axis = model::exchange_axis_named(exchange.attribute("axis"));
-  comm::Communicator* ranks = axis ? communicators_.along(*axis) : nullptr;
+  comm::Communicator* ranks = axis ? ranks_along(communicators_, *axis) : nullptr;
   if (ranks == nullptr)
     throw EngineError(ExitCode::kBug, "no ranks for " + program::to_text(exchange));
   return *ranks;
@@ -393,9 +407,11 @@ void Executor::end_backward(const Action& action, Call& call) {
   Buffer gradient = gradients_.take(layer, micro_batch);
   if (spec.kind != model::LayerKind::kEmbedding)
     gradients_.put(layer - 1, micro_batch, std::move(gradient));
-  if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock)
+  if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock) {
+    if (planted(Bug::kStashFreedAtInput)) stashes_.give(layer, micro_batch);
     return queued_.put(spec, micro_batch, call.targets, std::move(call.products),
                        std::move(call.scratch), targets_);
+  }
   layers::backward_weight(call.products);
   targets_.written(spec);
   stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, micro_batch);

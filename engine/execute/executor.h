@@ -71,6 +71,10 @@ class Executor {
                           stream_rows(backward.micro_batch));
   }
   const layers::LossSums& sums() const { return sums_; }
+  // What this rank holds of the action's micro-batch.
+  const data::MicroBatch& batch_of(const program::Action& action) const {
+    return batch(action.micro_batch);
+  }
 
  private:
   void run(const program::Program& program, std::span<const data::MicroBatch> micro_batches);

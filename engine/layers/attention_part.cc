@@ -23,15 +23,11 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
 
 }  // namespace
 
-Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span) {
-  const std::int64_t begin = planted(Bug::kMaskLeak) ? 0 : span.begin;
-  return tensor.row_range(begin, span.end - begin);
-}
-
 AttentionPart::AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                              std::shared_ptr<const kernels::RotaryTable> rotary)
     : compute_(architecture.compute_dtype),
       shape_(shape_of(architecture, spec)),
+      attention_(architecture, shape_),
       rotary_(std::move(rotary)),
       linears_(Places(architecture, spec), Role::kQuery, Role::kQueryBias,
                architecture.decoder.names.query_key_value.empty() ? 3 : 1) {
@@ -64,14 +60,12 @@ void AttentionPart::project(const Context& context, const Tensor& normed, const 
   linears_.forward(context, normed, kept.qkv);
 }
 
-void AttentionPart::attend(const Context& context, const Kept& kept) const {
+Task AttentionPart::attend(const Context& context, const Kept& kept) const {
   if (norms_) norm_heads(context, kept);
   turn(context, kept.qkv, kernels::Turn::kForward);
   std::vector<Buffer> buffers;
   const Tensor output = itself_or_room(kept.attention, kept.qkv.dtype, context.arena, buffers);
-  for (const data::DocumentSpan& span : context.batch.documents)
-    kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(output, span),
-                       rows_of(kept.log_sum_exp, span), context.arena);
+  co_await attention_.forward(context, kept.qkv, output, kept.log_sum_exp);
   copy_tensor(output, kept.attention);
   if (kept.keeps_unnormed && !planted(Bug::kNormedTwice))
     copy_tensor(kept.query_key, queries_and_keys(kept.qkv));
@@ -83,16 +77,14 @@ void AttentionPart::remake(const Context& context, const Kept& kept) const {
   turn(context, kept.qkv, kernels::Turn::kForward);
 }
 
-void AttentionPart::backward(const Context& context, std::span<const GradientTarget> gradients,
+Task AttentionPart::backward(const Context& context, std::span<const GradientTarget> gradients,
                              const Kept& kept, const Tensor& dattention,
                              const Tensor& dnormed) const {
   std::vector<Buffer> buffers;
   const Tensor output = itself_or_room(kept.attention, kept.qkv.dtype, context.arena, buffers);
   copy_tensor(kept.attention, output);
-  for (const data::DocumentSpan& span : context.batch.documents)
-    kernels::attention_backward(
-        shape_, {rows_of(output, span), rows_of(kept.log_sum_exp, span), rows_of(dattention, span)},
-        rows_of(kept.qkv, span), context.arena);
+  const kernels::AttentionGradient in{output, kept.log_sum_exp, dattention};
+  co_await attention_.backward(context, in, kept.qkv);
   turn(context, kept.qkv, kernels::Turn::kBack);
   if (norms_) norm_heads_backward(context, gradients, kept);
   copy_tensor(kept.qkv, kept.dqkv);

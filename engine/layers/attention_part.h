@@ -3,16 +3,13 @@
 #include <memory>
 #include <optional>
 
-#include "engine/kernels/attention.h"
 #include "engine/kernels/rotary.h"
+#include "engine/layers/context_attention.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
-
-// The rows that attention sees at a time: those of one document.
-Tensor rows_of(const Tensor& tensor, const data::DocumentSpan& span);
 
 // A block's attention, from its norm to what the output projection reads: queries, keys and values
 // with their biases, norms of heads, positions, softmax inside every document.
@@ -37,11 +34,11 @@ class AttentionPart {
 
   // queries, keys and values as they leave their matrices; then the rest.
   void project(const Context& context, const Tensor& normed, const Kept& kept) const;
-  void attend(const Context& context, const Kept& kept) const;
+  Task attend(const Context& context, const Kept& kept) const;
   // query_key again, and qkv as backward reads it.
   void remake(const Context& context, const Kept& kept) const;
   // qkv becomes its gradient; dqkv and dnormed are written.
-  void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
+  Task backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
                 const Tensor& dattention, const Tensor& dnormed) const;
   void queue(const Tensor& normed, const Kept& kept, std::span<const GradientTarget> gradients,
              std::vector<WeightProduct>& products) const;
@@ -66,6 +63,7 @@ class AttentionPart {
 
   DType compute_;
   kernels::AttentionShape shape_;
+  ContextAttention attention_;
   std::shared_ptr<const kernels::RotaryTable> rotary_;
   Linears linears_;
   std::optional<HeadNorms> norms_;

@@ -1,3 +1,4 @@
+#include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/layers/attention_part.h"
 #include "engine/layers/feed_forward.h"
@@ -132,7 +133,7 @@ class DecoderBlock final : public Layer {
       if (!share_.alone()) co_await exchange(share_.gather(normed));
       attention_.project(context, normed, a.attention);
     }
-    attention_.attend(context, a.attention);
+    co_await attention_.attend(context, a.attention);
     if (planted(Bug::kAttentionZeroed)) {
       copy_tensor(a.x, a.x2);
     } else {
@@ -155,7 +156,7 @@ class DecoderBlock final : public Layer {
     const Tensor dattention = work.scratch(a.attention.attention.cols);
     const Tensor dnorm = work.scratch(hidden_);
     output_.backward(context, gradients, dx2.projected, dattention);
-    attention_.backward(context, gradients, a.attention, dattention, dnorm);
+    co_await attention_.backward(context, gradients, a.attention, dattention, dnorm);
     if (!share_.alone()) co_await exchange(share_.sum(dnorm));
     norm1_.backward(context, gradients, {a.x, a.norm1_scale, share_.own(dnorm), dx2.stream}, dx);
   }
@@ -189,6 +190,13 @@ std::unique_ptr<Layer> make_with(const model::Architecture& architecture,
 std::unique_ptr<Layer> make_decoder_block(const model::Architecture& architecture,
                                           const model::LayerSpec& spec,
                                           std::shared_ptr<const kernels::RotaryTable> rotary) {
+  const bool only_alone = architecture.decoder.latent.key_value_rank > 0 ||
+                          architecture.decoder.experts_in(spec.index - 1);
+  if (only_alone && architecture.tensor.size > 1)
+    throw EngineError(ExitCode::kUsage,
+                      "ranks that share layers do not run experts or latent attention in this "
+                      "version",
+                      "set parallel.tp to 1");
   if (architecture.decoder.latent.key_value_rank > 0)
     return make_with<LatentPart>(architecture, spec, std::move(rotary));
   return make_with<AttentionPart>(architecture, spec, std::move(rotary));

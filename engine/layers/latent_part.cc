@@ -5,7 +5,6 @@
 #include "engine/base/planted.h"
 #include "engine/kernels/convert.h"
 #include "engine/kernels/rows.h"
-#include "engine/layers/attention_part.h"
 
 namespace ptrain::layers {
 namespace {
@@ -36,6 +35,7 @@ LatentPart::LatentPart(const model::Architecture& architecture, const model::Lay
       hidden_(architecture.config.hidden_size),
       latent_(architecture.decoder.latent),
       shape_(shape_of(architecture, spec)),
+      attention_(architecture, shape_),
       rotary_(std::move(rotary)),
       query_(Places(architecture, spec), Role::kQuery, Role::kQueryBias, 1),
       key_value_down_(Places(architecture, spec), Role::kKeyValueDown, Role::kQueryBias, 1),
@@ -122,13 +122,11 @@ void LatentPart::spread(const Tensor& expanded, const Tensor& shared, const Tens
   }
 }
 
-void LatentPart::attend(const Context& context, const Kept& kept) const {
+Task LatentPart::attend(const Context& context, const Kept& kept) const {
   turn(context, kept.qkv, kernels::Turn::kForward);
   std::vector<Buffer> buffers;
   const Tensor output = itself_or_room(kept.attention, dtype_, context.arena, buffers);
-  for (const data::DocumentSpan& span : context.batch.documents)
-    kernels::attention(shape_, rows_of(kept.qkv, span), rows_of(output, span),
-                       rows_of(kept.log_sum_exp, span), context.arena);
+  co_await attention_.forward(context, kept.qkv, output, kept.log_sum_exp);
   copy_tensor(output, kept.attention);
 }
 
@@ -146,17 +144,14 @@ void LatentPart::turn(const Context& context, const Tensor& qkv, kernels::Turn t
                                turn);
 }
 
-void LatentPart::backward(const Context& context, std::span<const GradientTarget> gradients,
+Task LatentPart::backward(const Context& context, std::span<const GradientTarget> gradients,
                           const Kept& kept, const Tensor& dattention, const Tensor& dnormed) const {
   {
     std::vector<Buffer> buffers;
     const Tensor output = itself_or_room(kept.attention, dtype_, context.arena, buffers);
     copy_tensor(kept.attention, output);
-    for (const data::DocumentSpan& span : context.batch.documents)
-      kernels::attention_backward(
-          shape_,
-          {rows_of(output, span), rows_of(kept.log_sum_exp, span), rows_of(dattention, span)},
-          rows_of(kept.qkv, span), context.arena);
+    const kernels::AttentionGradient in{output, kept.log_sum_exp, dattention};
+    co_await attention_.backward(context, in, kept.qkv);
   }
   turn(context, kept.qkv, kernels::Turn::kBack);
   gather(kept.qkv, kept);
@@ -172,7 +167,8 @@ void LatentPart::gather(const Tensor& qkv, const Kept& kept) const {
   for (std::int64_t head = 0; head < shape_.num_heads; ++head) {
     const Tensor key_of_head = key(qkv, head);
     kernels::convert(key_of_head.columns(0, latent_.nope_dim), expanded_key(kept.dkey_value, head));
-    if (head > 0) kernels::add(key_of_head.columns(latent_.nope_dim, latent_.rope_dim), shared);
+    if (head > 0 && !planted(Bug::kSharedKeyLost))
+      kernels::add(key_of_head.columns(latent_.nope_dim, latent_.rope_dim), shared);
     kernels::convert(value(qkv, head), expanded_value(kept.dkey_value, head));
   }
   kernels::convert(shared, shared_key(kept.dkey_value_down));

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "engine/kernels/attention.h"
 #include "engine/kernels/rotary.h"
+#include "engine/layers/context_attention.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/workspace.h"
@@ -33,9 +33,9 @@ class LatentPart {
   void prepare_backward(const Context& context, Kept& kept, std::vector<Buffer>& scratch) const;
 
   void project(const Context& context, const Tensor& normed, const Kept& kept) const;
-  void attend(const Context& context, const Kept& kept) const;
+  Task attend(const Context& context, const Kept& kept) const;
   void remake(const Context& context, const Kept& kept) const;
-  void backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
+  Task backward(const Context& context, std::span<const GradientTarget> gradients, const Kept& kept,
                 const Tensor& dattention, const Tensor& dnormed) const;
   void queue(const Tensor& normed, const Kept& kept, std::span<const GradientTarget> gradients,
              std::vector<WeightProduct>& products) const;
@@ -75,6 +75,7 @@ class LatentPart {
   std::int64_t hidden_;
   model::LatentSpec latent_;
   kernels::AttentionShape shape_;
+  ContextAttention attention_;
   std::shared_ptr<const kernels::RotaryTable> rotary_;
   std::optional<QueryLatent> query_latent_;
   Linears query_, key_value_down_, key_value_up_;

@@ -84,10 +84,11 @@ std::string sample(ShapeRun& shape, const data::Tokenizer& tokenizer, std::int64
   tokenizer.encode({"\n", true, "sample"}, start);
   std::vector<std::int32_t> text(start.begin(), start.end());
   const std::int64_t sequence = shape.shape().sequence;
+  const int ranks = shape.layout().cp * shape.layout().tp;
   for (std::int64_t i = 0; i < num_tokens; ++i) {
     fault::point("train.sample");
     const std::size_t seen = std::min(text.size(), static_cast<std::size_t>(sequence));
-    const auto batch = context_row(std::span(text).last(seen), shape.layout().tp);
+    const auto batch = context_row(std::span(text).last(seen), ranks);
     auto logits = shape.executor().logits(shape.evaluate_program(), batch,
                                           static_cast<std::int64_t>(seen) - 1);
     if (tokenizer.pad() != tokenizer.end())

@@ -62,9 +62,9 @@ class Recorder {
       backwards_[parameters[i].name] = static_cast<int>(parameters.size() - 1 - i);
   }
 
-  // Ranks of a pipeline and of the tensor axis have the same rows.
+  // Ranks of a pipeline, of the tensor axis, and those that share rows have the same.
   void rows(const data::StepRows& rows) {
-    if (place_.pp > 0 || place_.tp > 0) return;
+    if (place_.pp > 0 || place_.cp > 0 || place_.tp > 0) return;
     for (std::size_t i = 0; i < rows.micro_batches.size(); ++i) {
       const data::MicroBatch& batch = rows.micro_batches[i];
       const int part = part_of(static_cast<int>(i));
@@ -146,9 +146,23 @@ class Recorder {
     return mesh::expert_coordinates_of(shape_.layout(), attempt_.input.world.rank()).edp;
   }
 
-  // Of a tensor of the stream, of which tensor ranks have equal parts.
-  Sketch sketch_of_stream(const Tensor& stream) const {
-    return sketch_of(stream, place_.tp * stream.rows * stream.cols);
+  // Of a tensor of the stream: of the tokens that this rank and those of its tensor axis hold, each
+  // of these has equal parts.
+  Sketch sketch_of_stream(const Action& action, const Tensor& stream) const {
+    const model::Architecture& part = shape_.architecture();
+    const std::int64_t begin = place_.tp * stream.rows, end = begin + stream.rows;
+    Sketch sketch;
+    std::int64_t place = 0;
+    for (const data::DocumentSpan& span :
+         data::tokens_of_part(shape_.executor().batch_of(action), {part.ring, part.ulysses})) {
+      const std::int64_t first = std::max(begin, place);
+      const std::int64_t last = std::min(end, place + span.end - span.begin);
+      if (first < last)
+        sketch.add(sketch_of(stream.row_range(first - begin, last - first),
+                             (span.begin + first - place) * stream.cols));
+      place += span.end - span.begin;
+    }
+    return sketch;
   }
 
   std::string name_of(int layer) const {
@@ -171,7 +185,7 @@ class Recorder {
   void forward(const Action& action) {
     if (is_head(action.layer_last)) return;  // it makes the loss, with its backward
     put({Stage::kForward, action.layer_last, part_of(action.micro_batch)},
-        name_of(action.layer_last), sketch_of_stream(shape_.executor().stream(action)));
+        name_of(action.layer_last), sketch_of_stream(action, shape_.executor().stream(action)));
   }
 
   void backward(const Action& action) {
@@ -186,7 +200,7 @@ class Recorder {
     if (action.layer_first == 0) return;  // nothing lies before the embedding
     const int last = static_cast<int>(shape_.architecture().layers.size()) - 1;
     put({Stage::kBackward, last - action.layer_first, part}, name_of(action.layer_first),
-        sketch_of_stream(shape_.executor().stream_gradient(action)));
+        sketch_of_stream(action, shape_.executor().stream_gradient(action)));
   }
 
   Attempt& attempt_;

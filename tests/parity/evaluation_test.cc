@@ -90,13 +90,28 @@ std::int64_t targets_of_rows() {
   return count;
 }
 
+mesh::Layout shared(int tp, int dp, std::int64_t micro_batch) {
+  mesh::Layout value = layout(dp, 1, 1, micro_batch);
+  value.tp = tp;
+  return value;
+}
+
+mesh::Layout with_context(mesh::Layout value, int ring, int ulysses) {
+  value.cp = ring * ulysses;
+  value.ulysses = ulysses;
+  return value;
+}
+
 TEST(Evaluation, IsTheSameOnAnyLayout) {
   const Result one = evaluate(layout(1, 1, 1, 1)).front();
   EXPECT_EQ(one.validation.num_targets, targets_of_rows());
   EXPECT_GT(one.sample.size(), 0u);
   EXPECT_LE(one.sample.size(), 40u);
-  for (const auto& each : {layout(1, 1, 1, 4), layout(2, 1, 1, 1), layout(1, 2, 3, 3),
-                           layout(1, 3, 3, 1), layout(3, 1, 1, 2), layout(2, 2, 2, 1)}) {
+  for (const auto& each :
+       {layout(1, 1, 1, 4), layout(2, 1, 1, 1), layout(1, 2, 3, 3), layout(1, 3, 3, 1),
+        layout(3, 1, 1, 2), layout(2, 2, 2, 1), shared(2, 1, 2), shared(2, 2, 1),
+        with_context(layout(1, 1, 1, 2), 2, 1), with_context(layout(2, 1, 3, 1), 1, 2),
+        with_context(layout(1, 1, 1, 1), 2, 2), with_context(shared(2, 1, 1), 3, 1)}) {
     for (const Result& result : evaluate(each)) {
       EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
       EXPECT_EQ(result.validation.num_targets, one.validation.num_targets);

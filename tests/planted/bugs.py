@@ -54,6 +54,9 @@ CAUGHT_BY = {
     "local_positions": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses2"),
     "ring_not_merged": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ring2"),
     "key_value_copies_not_summed": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses4"),
+    "queued_overwritten": ("parity_pipeline", "All/Pipelines.EqualOneProcessInFloat64/zb_h1_pp2"),
+    "stash_freed_at_input": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/zb_h1_pp2"),
+    "sends_kept": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/1f1b_pp4"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 

@@ -63,7 +63,10 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "shared_key_lost",
     "local_positions",
     "ring_not_merged",
-    "key_value_copies_not_summed"};
+    "key_value_copies_not_summed",
+    "queued_overwritten",
+    "stash_freed_at_input",
+    "sends_kept"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {

@@ -1,0 +1,132 @@
+#include "core/program/attention_scratch.h"
+
+#include <algorithm>
+
+#include "core/base/divide.h"
+#include "core/model/context_exchanges.h"
+#include "core/packing/context_split.h"
+#include "core/program/part_scratch.h"
+
+namespace ptrain::program {
+namespace {
+
+using packing::ContextPiece;
+using packing::ContextPieces;
+
+// What one call of a kernel takes, in the order of engine/kernels.
+class KernelScratch {
+ public:
+  explicit KernelScratch(const model::Architecture& architecture)
+      : wide_(size_of(architecture.dtype)), head_(architecture.config.head_dim), value_(head_) {
+    const model::LatentSpec& latent = architecture.decoder.latent;
+    if (latent.key_value_rank == 0) return;
+    head_ = latent.nope_dim + latent.rope_dim;
+    value_ = latent.value_dim;
+  }
+
+  // Inside a piece of n tokens.
+  std::int64_t inside(std::int64_t n) const { return scores(n, n); }
+  std::int64_t inside_backward(std::int64_t n) const {
+    return 2 * scores(n, n) + n * (padded(head_) + padded(value_)) * wide_;
+  }
+  // Between a piece's queries and the keys of one before it.
+  std::int64_t before(std::int64_t queries, std::int64_t keys) const {
+    const std::int64_t rows = std::min(kScoreRows, queries);
+    return scores(queries, keys) + rows * (padded(value_) + padded(1)) * wide_;
+  }
+  std::int64_t before_backward(std::int64_t queries, std::int64_t keys) const {
+    return 2 * scores(queries, keys);
+  }
+
+ private:
+  static std::int64_t padded(std::int64_t cols) { return round_up(cols, kScorePadding); }
+  std::int64_t scores(std::int64_t queries, std::int64_t keys) const {
+    return std::min(kScoreRows, queries) * padded(keys) * wide_;
+  }
+  std::int64_t wide_, head_, value_;
+};
+
+std::int64_t length_of(const ContextPiece& piece) { return piece.end - piece.begin; }
+
+// A ring of ranks (engine/layers/ring_attention.cc), on `tokens` of each.
+class RingScratch {
+ public:
+  RingScratch(const MemoryContext& context, std::int64_t tokens)
+      : kernel_(context.architecture),
+        columns_(model::ulysses_columns(context.architecture)),
+        ring_(context.architecture.ring),
+        row_bytes_(tokens * size_of(context.architecture.dtype)) {
+    std::vector<std::int64_t> ends;
+    for (std::int64_t row = 1; row <= context.layout.micro_batch; ++row)
+      ends.push_back(row * context.sequence);
+    pieces_ = packing::split_row(ends, ring_.size, packing::choose_split(ends, ring_.size));
+  }
+
+  std::int64_t forward() const {
+    const std::int64_t inside = most_inside(&KernelScratch::inside);
+    if (ring_.size == 1) return inside;
+    const std::int64_t travelling = 2 * columns_.key_value * row_bytes_;
+    std::int64_t most = std::max(inside, most_before(ring_.rank, &KernelScratch::before));
+    for (int rank = 0; rank < ring_.size; ++rank)
+      if (rank != ring_.rank)
+        most = std::max(most, travelling + most_before(rank, &KernelScratch::before));
+    return most;
+  }
+
+  std::int64_t backward() const {
+    std::int64_t most = most_inside(&KernelScratch::inside_backward);
+    if (ring_.size == 1) return most;
+    for (int rank = 0; rank < ring_.size; ++rank)
+      most = std::max(most, most_before(rank, &KernelScratch::before_backward));
+    return most + (4 * columns_.key_value + columns_.query) * row_bytes_;
+  }
+
+ private:
+  const ContextPieces& pieces_of(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+
+  std::int64_t most_inside(std::int64_t (KernelScratch::*bytes)(std::int64_t) const) const {
+    std::int64_t most = 0;
+    for (const ContextPiece& own : pieces_of(ring_.rank))
+      most = std::max(most, (kernel_.*bytes)(length_of(own)));
+    return most;
+  }
+
+  std::int64_t most_before(int rank,
+                           std::int64_t (KernelScratch::*bytes)(std::int64_t, std::int64_t)
+                               const) const {
+    std::int64_t most = 0;
+    for (const ContextPiece& own : pieces_of(ring_.rank))
+      for (const ContextPiece& key : pieces_of(rank))
+        if (key.document == own.document && key.begin < own.begin)
+          most = std::max(most, (kernel_.*bytes)(length_of(own), length_of(key)));
+    return most;
+  }
+
+  KernelScratch kernel_;
+  model::AttentionColumns columns_;
+  model::AxisPlace ring_;
+  std::int64_t row_bytes_;
+  std::vector<ContextPieces> pieces_;
+};
+
+}  // namespace
+
+AttentionScratch attention_scratch(const MemoryContext& context) {
+  const KernelScratch kernel(context.architecture);
+  if (context.layout.cp == 1)
+    return {kernel.inside(context.sequence), kernel.inside_backward(context.sequence)};
+  const int ulysses = context.architecture.ulysses.size;
+  const std::int64_t tokens = context.tokens() * ulysses;
+  const RingScratch ring(context, tokens);
+  const AttentionScratch inside{ring.forward(), ring.backward()};
+  if (ulysses == 1) return inside;
+  // engine/layers/context_attention.cc, in its order.
+  const model::AttentionColumns columns = model::ulysses_columns(context.architecture);
+  const std::int64_t row_bytes = tokens * size_of(context.architecture.dtype);
+  const std::int64_t qkv = columns.all() * row_bytes, output = columns.output * row_bytes;
+  const std::int64_t given = qkv + 2 * output;
+  return {std::max({2 * qkv, qkv + output + inside.forward, 2 * output}),
+          std::max({2 * given, given + std::max(inside.backward, qkv), 2 * qkv})};
+}
+
+}  // namespace ptrain::program

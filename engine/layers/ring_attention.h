@@ -1,0 +1,45 @@
+#pragma once
+
+#include "engine/kernels/attention.h"
+#include "engine/layers/layer.h"
+
+namespace ptrain::layers {
+
+// Attention among the ranks of a ring, which hold pieces of documents end to end
+// (MicroBatch::ring_pieces). Keys and values go around, one rank a step, and each rank takes what
+// its queries see of them into its output. A rank alone attends to its pieces, each by itself.
+class RingAttention {
+ public:
+  RingAttention(const kernels::AttentionShape& shape, model::AxisPlace ring)
+      : shape_(shape), ring_(ring) {}
+
+  // As kernels::attention, for all pieces.
+  Task forward(const Context& context, Tensor qkv, Tensor output, Tensor log_sum_exp) const;
+  // As kernels::attention_backward: qkv becomes its gradient.
+  Task backward(const Context& context, kernels::AttentionGradient in, Tensor qkv) const;
+
+ private:
+  // Where a query's piece and that of a key before it lie: first rows and sizes.
+  struct Pair;
+  // f(pair) for the own pieces and those of another rank that lie before them in their document.
+  template <class F>
+  void each_before(const Context& context, int other, const F& f) const;
+  // f(first row, rows) of each own piece.
+  template <class F>
+  void each_own(const Context& context, const F& f) const;
+  // Whose keys are here after so many steps.
+  int owner_after(int step) const { return (ring_.rank + ring_.size - step) % ring_.size; }
+  Exchange shift(Tensor here, Tensor next) const;
+  Tensor queries(const Tensor& qkv) const { return qkv.columns(0, shape_.query_cols()); }
+  std::int64_t key_value_cols() const { return shape_.qkv_cols() - shape_.query_cols(); }
+  Tensor key_values(const Tensor& qkv) const {
+    return qkv.columns(shape_.query_cols(), key_value_cols());
+  }
+  void take_in(const Context& context, int owner, const Tensor& query, const Tensor& key_value,
+               const Tensor& output, const Tensor& log_sum_exp) const;
+
+  kernels::AttentionShape shape_;
+  model::AxisPlace ring_;
+};
+
+}  // namespace ptrain::layers

@@ -1,0 +1,190 @@
+// Layouts whose ranks share rows (cp) compute what one process computes, in the bytes that
+// core/program predicts.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/parity/trajectory.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::parity {
+namespace {
+
+using program::MemoryClass;
+using recipe::Recompute;
+
+constexpr auto kNone = Recompute::kNone;
+constexpr auto kSelective = Recompute::kSelective;
+constexpr auto kFull = Recompute::kFull;
+
+// Twelve rows a step, whatever the layout.
+struct Case {
+  const char* name;
+  const char* family;
+  int ring, ulysses, tp, dp, shard, zero;
+  std::int64_t micro_batch, num_micro_batches;
+  Recompute recompute = kNone;
+  RowKind rows = RowKind::kPacked;
+};
+
+// Four heads of queries, two of keys and values: with ulysses 4 two ranks have each of the latter,
+// and so have two with tp 2 and ulysses 2.
+constexpr Case kCases[] = {
+    {"llama_ulysses2", "llama", 1, 2, 1, 1, 1, 1, 12, 1},
+    {"llama_ulysses4", "llama", 1, 4, 1, 1, 1, 1, 3, 4},
+    {"llama_ring2", "llama", 2, 1, 1, 1, 1, 1, 12, 1},
+    {"llama_ring4", "llama", 4, 1, 1, 1, 1, 1, 3, 4},
+    {"llama_ring3", "llama", 3, 1, 1, 1, 1, 1, 4, 3, kNone, RowKind::kWholeDocument},
+    {"llama_ring2_ulysses2", "llama", 2, 2, 1, 1, 1, 1, 6, 2},
+    {"llama_ring2_ulysses4", "llama", 2, 4, 1, 1, 1, 1, 6, 2, kFull},
+    {"llama_ring2_dp2", "llama", 2, 1, 1, 2, 1, 1, 3, 2},
+    {"llama_ulysses2_shard2_zero1", "llama", 1, 2, 1, 1, 2, 1, 3, 2},
+    {"llama_ulysses2_shard2_zero2", "llama", 1, 2, 1, 1, 2, 2, 3, 2},
+    {"llama_ring2_shard2_zero3", "llama", 2, 1, 1, 1, 2, 3, 3, 2},
+    {"llama_ring2_zero2", "llama", 2, 1, 1, 1, 1, 2, 3, 4},
+    {"llama_ulysses2_zero3", "llama", 1, 2, 1, 1, 1, 3, 3, 4, kSelective},
+    {"llama_ring2_tp2", "llama", 2, 1, 2, 1, 1, 1, 3, 4},
+    {"llama_ulysses2_tp2", "llama", 1, 2, 2, 1, 1, 1, 3, 4, kFull},
+    {"llama_ring2_ulysses2_tp2_zero3", "llama", 2, 2, 2, 1, 1, 3, 3, 4, kSelective},
+    {"llama_ring2_one_document", "llama", 2, 1, 1, 1, 1, 1, 12, 1, kNone, RowKind::kOneDocument},
+    {"llama_ring2_ulysses2_whole_document", "llama", 2, 2, 1, 1, 1, 1, 1, 12, kNone,
+     RowKind::kWholeDocument},
+    {"mistral_ring2", "mistral", 2, 1, 1, 1, 1, 1, 12, 1},
+    {"mistral_ring4_one_document", "mistral", 4, 1, 1, 1, 1, 1, 12, 1, kFull,
+     RowKind::kOneDocument},
+    {"mistral_ulysses2", "mistral", 1, 2, 1, 1, 1, 1, 12, 1},
+    {"qwen2_ring2_ulysses2", "qwen2", 2, 2, 1, 1, 1, 1, 12, 1},
+    {"qwen2_ulysses2_selective", "qwen2", 1, 2, 1, 1, 1, 1, 3, 4, kSelective},
+    {"qwen3_ulysses4", "qwen3", 1, 4, 1, 1, 1, 1, 12, 1},
+    {"qwen3_ring2_selective", "qwen3", 2, 1, 1, 1, 1, 1, 6, 2, kSelective},
+    {"qwen3_ring2_ulysses2_recompute", "qwen3", 2, 2, 1, 1, 1, 1, 6, 2, kFull},
+    {"gpt2_ulysses2", "gpt2", 1, 2, 1, 1, 1, 1, 12, 1},
+    {"gpt2_ring2_tp2", "gpt2", 2, 1, 2, 1, 1, 1, 6, 2},
+    {"gpt2_ring4_recompute", "gpt2", 4, 1, 1, 1, 1, 1, 6, 2, kFull},
+    {"gemma2_ring2", "gemma2", 2, 1, 1, 1, 1, 1, 12, 1},
+    {"gemma2_ulysses2_shard2_zero3", "gemma2", 1, 2, 1, 1, 2, 3, 3, 2, kFull},
+    {"gemma3_ring4", "gemma3", 4, 1, 1, 1, 1, 1, 12, 1},
+    {"gemma3_ring2_ulysses2_tp2", "gemma3", 2, 2, 2, 1, 1, 1, 6, 2, kSelective},
+};
+
+Experiment experiment_of(const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model = support::small_model(value.family);
+  experiment.model.vocab_size = 64;
+  experiment.dtype = dtype;
+  experiment.rows = value.rows;
+  experiment.layout.cp = value.ring * value.ulysses;
+  experiment.layout.ulysses = value.ulysses;
+  experiment.layout.tp = value.tp;
+  experiment.layout.dp = value.dp;
+  experiment.layout.shard = value.shard;
+  experiment.layout.zero = value.zero;
+  experiment.layout.micro_batch = value.micro_batch;
+  experiment.layout.num_micro_batches = value.num_micro_batches;
+  experiment.layout.recompute = value.recompute;
+  return experiment;
+}
+
+Experiment one_rank(const Case& value, DType dtype) {
+  Case reference{"one", value.family, 1, 1, 1, 1, 1, 1, 12, 1};
+  reference.rows = value.rows;
+  return experiment_of(reference, dtype);
+}
+
+void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "step " << i + 1;
+}
+
+void expect_gradients(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients) {
+    if (name.ends_with("k_proj.bias")) continue;  // zero in truth, rounding here
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), tolerance) << name;
+  }
+}
+
+class ContextLayouts : public testing::TestWithParam<Case> {};
+
+TEST_P(ContextLayouts, EqualOneProcessInFloat64) {
+  const auto run = train(experiment_of(GetParam(), DType::kFloat64));
+  const auto truth = train(one_rank(GetParam(), DType::kFloat64));
+  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
+  expect_losses(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9);
+  for (std::size_t i = 0; i < truth.grad_norms.size(); ++i)
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
+                  1e-6 * experiment.learning_rate * experiment.num_steps)
+          << name << "[" << i << "]";
+}
+
+TEST_P(ContextLayouts, EqualOneProcessInFloat32) {
+  auto experiment = experiment_of(GetParam(), DType::kFloat32);
+  auto reference = one_rank(GetParam(), DType::kFloat32);
+  experiment.num_steps = reference.num_steps = 10;
+  experiment.learning_rate = reference.learning_rate = 1e-3;
+  const auto run = train(experiment), truth = train(reference);
+  expect_losses(run, truth, 1e-5);
+  expect_gradients(run, truth, 1e-5);
+}
+
+TEST_P(ContextLayouts, RepeatBitForBit) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    const auto experiment = experiment_of(GetParam(), dtype);
+    const auto first = train(experiment), second = train(experiment);
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.final_parameters, second.final_parameters);
+  }
+}
+
+void expect_predicted(Experiment experiment) {
+  experiment.rows = RowKind::kWholeDocument;
+  experiment.num_steps = 2;
+  const auto run = train(experiment);
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+    for (const MemoryClass memory_class :
+         {MemoryClass::kParameters, MemoryClass::kGradients, MemoryClass::kOptimizer,
+          MemoryClass::kGather, MemoryClass::kStash, MemoryClass::kTemporary}) {
+      const auto index = static_cast<std::size_t>(memory_class);
+      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
+          << program::to_string(memory_class) << " of rank " << rank << " in "
+          << mesh::to_string(experiment.layout);
+    }
+}
+
+TEST_P(ContextLayouts, TakeThePredictedBytes) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
+    expect_predicted(experiment_of(GetParam(), dtype));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ContextLayouts, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+// Parameters and their gradients lie in a window of the node, what layers exchange does not.
+TEST(ContextWindow, GivesTheBitsOfMessages) {
+  for (std::size_t i = 0; i < std::size(kCases); i += 3) {
+    Experiment experiment = experiment_of(kCases[i], DType::kFloat32);
+    const auto messages = train(experiment);
+    experiment.layout.shared_window = true;
+    const auto window = train(experiment);
+    EXPECT_EQ(window.losses, messages.losses) << kCases[i].name;
+    EXPECT_EQ(window.final_parameters, messages.final_parameters) << kCases[i].name;
+  }
+}
+
+TEST(ContextWindow, TakesThePredictedBytes) {
+  for (std::size_t i = 1; i < std::size(kCases); i += 3) {
+    Experiment experiment = experiment_of(kCases[i], DType::kBFloat16);
+    experiment.layout.shared_window = true;
+    expect_predicted(experiment);
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::parity
