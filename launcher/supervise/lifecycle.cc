@@ -153,7 +153,7 @@ void Lifecycle::lose(const std::string& node) {
 void Lifecycle::handle(const StopAsked& asked) {
   slurm_ends_ = slurm_ends_ || (asked.preempted && asked.signal == SIGTERM);
   if (slurm_ends_ && failed_ && follows_from_signals(failure_.code)) return cut_short();
-  if (asked.preempted && num_stops_ > 0) return;  // Slurm may repeat itself
+  if (asked.preempted && num_stops_ > 0 && stop_.preempted) return;  // Slurm may repeat itself
   ++num_stops_;
   // Ranks that still start, or read data for minutes, have done nothing that could be saved.
   const bool now = num_stops_ > 1 || !trains_;

@@ -314,6 +314,16 @@ TEST(Lifecycle, ASaveThatSlurmLeavesTimeForIsAPreemption) {
   EXPECT_EQ(script.verdict().reason, "stopped on request (time is up), checkpoint written");
 }
 
+// `ptrain stop --now` sends USR2 and TERM.
+TEST(Lifecycle, AStopOfTheUsersIsHurriedByTermInAJobToo) {
+  Script script;
+  script.hello().step(9).feed(StopAsked{"signal USR2", SIGUSR2, false});
+  script.feed(StopAsked{"signal TERM", SIGTERM, true});
+  EXPECT_EQ(script.num_kills, 1);
+  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGTERM);
+}
+
 TEST(Lifecycle, ALostFolderEndsTheRun) {
   Script script;
   script.hello().step(9).feed(FolderLost{"it is gone"});
