@@ -17,6 +17,7 @@ struct Case {
   int tp, pp, num_virtual, dp, shard, zero;
   bool tied = false;
   Recompute recompute = Recompute::kNone;
+  bool window = false;
 };
 
 const std::vector<Case> kCases = {
@@ -28,6 +29,9 @@ const std::vector<Case> kCases = {
     {"qwen3_tp2_pp2_interleaved", "qwen3", "interleaved_1f1b", 2, 2, 2, 1, 2, 1, false,
      Recompute::kSelective},
     {"gemma2_tp4_pp2", "gemma2", "dualpipe_v", 4, 2, 2, 1, 1, 1, true},
+    {"qwen2_tp4_dp2_window", "qwen2", "", 4, 1, 1, 2, 1, 1, false, Recompute::kNone, true},
+    {"gpt2_tp2_hsdp2x2_zero2_window", "gpt2", "", 2, 1, 1, 2, 2, 2, true, Recompute::kNone, true},
+    {"llama_tp2_shard3_zero3_window", "llama", "", 2, 1, 1, 1, 3, 3, true, Recompute::kFull, true},
 };
 
 Experiment experiment_of(const Case& value, DType dtype) {
@@ -48,6 +52,7 @@ Experiment experiment_of(const Case& value, DType dtype) {
   layout.zero = value.zero;
   layout.recompute = value.recompute;
   layout.num_micro_batches = 4;
+  layout.shared_window = value.window;
   return experiment;
 }
 
