@@ -39,8 +39,7 @@ PipelineCheck::Broken PipelineCheck::arrived(const Action& action, bool forward,
                                              const Way& way) const {
   if (comes_from_away(action, forward)) {
     if (way.received < 0) return "nothing was received for it";
-    if (std::ranges::find(action.after, way.received) == action.after.end())
-      return fmt::format("does not wait for {}", way.received);
+    if (!way.waits) return fmt::format("does not wait for {}", way.received);
     return std::nullopt;
   }
   const int source = action.stage + (forward ? -1 : 1);
@@ -49,6 +48,13 @@ PipelineCheck::Broken PipelineCheck::arrived(const Action& action, bool forward,
   const Way& before = forward ? other.forward : other.backward;
   if (before.layers == num_layers(source)) return std::nullopt;
   return fmt::format("stage {} has not finished m{}", source, action.micro_batch);
+}
+
+void PipelineCheck::begin(const Action& action) {
+  if (!is_known(action) || action.kind == Kind::kRecompute) return;
+  Passage& here = passage(action.stage, action.micro_batch);
+  Way& way = is_forward(action.kind) ? here.forward : here.backward;
+  way.waits = std::ranges::find(action.after, way.received) != action.after.end();
 }
 
 PipelineCheck::Broken PipelineCheck::forward(const Action& action, int compute) {

@@ -20,6 +20,8 @@ class PipelineCheck {
 
   // `rank`: of the pipeline, which must outlive this.
   PipelineCheck(const Pipeline& pipeline, int rank, int num_micro_batches);
+  // A layer's call: what it begins with, and then, once it is complete, forward or backward.
+  void begin(const Action& action);
   Broken forward(const Action& action, int compute);
   Broken backward(const Action& action, int compute);
   Broken weight(const Action& action);
@@ -32,9 +34,10 @@ class PipelineCheck {
  private:
   // One direction of a micro-batch in one stage.
   struct Way {
-    int layers = 0;     // done
-    int made = 0;       // position of the last one in the compute lane
-    int received = -1;  // id of the RECV
+    int layers = 0;      // done
+    int made = 0;        // position of the last one in the compute lane
+    int received = -1;   // id of the RECV
+    bool waits = false;  // the call that began last waits for it
     bool sent = false;
   };
   struct Passage {

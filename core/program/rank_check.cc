@@ -104,6 +104,7 @@ RankCheck::Broken RankCheck::run(const Action& action) {
   if (exchanges_within_layer(action)) return segments_.exchange(action);
   if (!call_of(action)) return dispatch(action);
   if (auto broken = segments_.segment(action)) return broken;
+  if (begins_call(action)) passages_.begin(action);
   return ends_call(action, architecture_) ? dispatch(action) : use(action);
 }
 
