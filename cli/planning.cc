@@ -97,6 +97,8 @@ Result<cluster::Cluster> cluster_of(recipe::LoadedRecipe& loaded, const std::str
   if (const auto allocation = start::usable_allocation())
     loaded.recipe.cluster.nodes =
         std::clamp(allocation->num_nodes, 1, static_cast<int>(cluster.nodes.size()));
+  else if (const int wanted = loaded.recipe.cluster.slurm.nodes)
+    loaded.recipe.cluster.nodes = wanted;  // of a job that is still to come
   return cluster;
 }
 
