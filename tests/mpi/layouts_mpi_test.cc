@@ -17,7 +17,7 @@ namespace {
 
 Experiment experiment_of(const mesh::Layout& layout) {
   Experiment experiment;
-  experiment.model = support::small_sizes();
+  experiment.model = support::small_sizes(layout.tp > 1 ? 64 : 61);
   experiment.dtype = DType::kFloat32;
   experiment.layout = layout;
   experiment.layout.num_micro_batches = 3;
@@ -29,6 +29,11 @@ Experiment experiment_of(const mesh::Layout& layout) {
 
 std::vector<mesh::Layout> layouts_of(int num_ranks) {
   std::vector<mesh::Layout> layouts{{.dp = num_ranks}};
+  for (const int tp : {2, 4})
+    if (num_ranks % tp == 0) layouts.push_back({.shard = num_ranks / tp, .tp = tp, .zero = 3});
+  for (const int ulysses : {1, 2, 4})
+    if (num_ranks % (2 * ulysses) == 0 || (num_ranks == 2 && ulysses == 2))
+      layouts.push_back({.cp = num_ranks, .ulysses = ulysses, .zero = 2});
   for (const int zero : {1, 2, 3}) {
     layouts.push_back({.shard = num_ranks, .zero = zero});
     if (num_ranks % 4 == 0) layouts.push_back({.dp = 2, .shard = num_ranks / 2, .zero = zero});

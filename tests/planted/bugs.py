@@ -51,7 +51,7 @@ CAUGHT_BY = {
     "capacity_of_batch": ("parity_experts", "FamiliesByLayouts/Experts.DropTheSameTokens/mixtral_accumulate4"),
     "balance_of_first_row": ("parity_experts",
                              "FamiliesByLayouts/Experts.EqualOneProcessInFloat64/mixtral_accumulate4"),
-    "local_positions": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses2"),
+    "local_positions": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses4"),
     "ring_not_merged": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ring2"),
     "key_value_copies_not_summed": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses4"),
     "queued_overwritten": ("parity_pipeline", "All/Pipelines.EqualOneProcessInFloat64/zb_h1_pp2"),

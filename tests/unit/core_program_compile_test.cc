@@ -108,7 +108,8 @@ TEST(Compile, WhatCannotRunIsRefused) {
   EXPECT_EQ(refusal({.pp = 2}), "layout: a pipeline has no schedule");
   EXPECT_EQ(refusal({.pp = 2, .schedule = "1f1b", .shared_window = true}),
             "layout: stages of a pipeline share no window of memory");
-  EXPECT_EQ(refusal({.cp = 4}), "layout: cp is 4, but this build runs dp and shard only");
+  EXPECT_EQ(refusal({.cp = 4, .ulysses = 3}), "layout: ulysses is 3, which does not divide cp 4");
+  EXPECT_EQ(refusal({.cp = 2, .ulysses = 4}), "layout: ulysses is 4");
   EXPECT_EQ(refusal({.dp = 0}), "layout: dp is 0");
   EXPECT_EQ(refusal({.shard = -2}), "layout: shard is -2");
   EXPECT_EQ(refusal({.zero = 4}), "layout: zero is 4");
@@ -123,6 +124,10 @@ TEST(Compile, AWholeModelIsNoPartOfTensorRanks) {
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().message,
             "a model for 1 tensor ranks, and a layout for 2: give its part");
+  const auto shared = compile({small_llama(1), {.cp = 2}, "short"}, 0);
+  ASSERT_FALSE(shared);
+  EXPECT_EQ(shared.error().message,
+            "a model for 1 context ranks, and a layout for 2: give its part");
 }
 
 }  // namespace
