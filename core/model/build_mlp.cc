@@ -80,8 +80,10 @@ void add_experts(LayerBuilder& builder, const std::string& prefix, int group) {
   add_norm(builder, prefix);
   builder.matrix(Role::kRouter, prefix + builder.names().router, moe.num_experts, builder.hidden());
   if (moe.has_bias)
-    builder.parameter(Role::kRouterBias, prefix + builder.names().router_bias, {moe.num_experts},
-                      Init::kZeros);
+    builder
+        .parameter(Role::kRouterBias, prefix + builder.names().router_bias, {moe.num_experts},
+                   Init::kZeros)
+        .rule = UpdateRule::kBalance;
   // A choice is never made twice: tokens would go elsewhere when a layer is computed again.
   builder.stash_of_stream("chosen", moe.top_k, StashClass::kInput).dtype = DType::kInt32;
   builder.stash_of_stream("router", moe.num_experts);
