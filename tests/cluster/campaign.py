@@ -121,7 +121,7 @@ class Campaign(Runs):
         started = [e for e in self.events(name, "shape_started") if e["attempt"] == 2]
         redone = max((e["step"] - s["step"] for e, s in zip(ended, started)), default=0)
         known = seconds(ended[0]) - begin if ended else None
-        trains = seconds(started[0]) - begin if started and not resumed else None
+        trains = seconds(started[0]) - begin if ended and started and not resumed else None
         return {"fault": fault, "node": node, "step": step, "resumed": resumed, "known_s": known,
                 "trains_s": trains, "redone": max(0, redone),
                 "codes": [e["code"] for e in ended]}
