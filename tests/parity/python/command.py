@@ -54,6 +54,13 @@ def rows(tool, index, seed, sequence, window, count):
     return json.loads(subprocess.run(arguments, stdout=subprocess.PIPE, check=True).stdout)
 
 
+def read_data(folder):
+    """What a checkpoint says of its data, by stock dcp.load."""
+    state = {"data": {"train_hash": "", "validation_hash": ""}}
+    dcp.load(state, checkpoint_id=folder)
+    return state["data"]
+
+
 def read_checkpoint(folder, model):
     """Parameters and first moments by name, by stock dcp.load; names and shapes are the model's."""
     entries = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
