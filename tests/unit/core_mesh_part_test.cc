@@ -43,7 +43,8 @@ Layout layout_of(int tp, int pp = 1, int num_virtual = 1, const char* schedule =
   return layout;
 }
 
-// How often each element of each parameter is held, and how often it counts.
+// How often each element of each parameter is held, and how often it counts where a group's first
+// replica is.
 struct Cover {
   std::vector<int> held, counted;
 };
@@ -56,6 +57,8 @@ std::map<std::string, Cover> cover_of(const Architecture& whole, const Layout& l
   for (int rank = 0; rank < layout.num_ranks(); ++rank) {
     const auto part = part_of(whole, layout, rank);
     for (const ParameterSpec& parameter : part->parameters) {
+      const auto& group = part->groups[static_cast<std::size_t>(parameter.group)];
+      if (!is_first_replica(group, layout, rank)) continue;
       Cover& cover = covers.at(parameter.name);
       for (const auto& run : model::runs_of_whole(parameter, 0, parameter.num_elements()))
         for (auto i = static_cast<std::size_t>(run.begin); std::cmp_less(i, run.end); ++i) {
@@ -202,6 +205,50 @@ TEST(PartTest, StashAndFlopsAreThoseOfThePart) {
   EXPECT_EQ(elements(part, "gate_up") * 2, elements(whole, "gate_up"));
   EXPECT_EQ(part.layers[1].segments[0].flops_per_token * 2,
             whole.layers[1].segments[0].flops_per_token);
+}
+
+Architecture experts_of(const std::string& family) {
+  recipe::Model model = support::small_model(family);
+  model.vocab_size = 64;
+  model.num_experts = 6;
+  return *model::make_architecture(model, DType::kFloat64);
+}
+
+TEST(PartTest, ExpertsAreCoveredOverTheirOwnAxes) {
+  for (const char* family : {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"})
+    for (const int ep : {1, 2, 3})
+      for (const int etp : {1, 2})
+        for (const int pp : {1, 2}) {
+          Layout layout = layout_of(1, pp);
+          layout.dp = 12;
+          layout.ep = ep;
+          layout.etp = etp;
+          expect_covered(experts_of(family), layout);
+        }
+}
+
+// Ranks 0 and 1 share experts 0 to 2, ranks 2 and 3 experts 3 to 5, each with half of the width.
+TEST(PartTest, ExpertsKeepTheirNumbers) {
+  Layout layout;
+  layout.dp = 4;
+  layout.ep = layout.etp = 2;
+  const Architecture part = *part_of(experts_of("mixtral"), layout, 3);
+  std::vector<std::string> names;
+  int first_ups = 0, first_downs = 0;
+  for (const int index : part.layers[1].parameters) {
+    const ParameterSpec& parameter = part.parameters[static_cast<std::size_t>(index)];
+    if (!part.groups[static_cast<std::size_t>(parameter.group)].experts) continue;
+    names.push_back(parameter.name);
+    first_ups += parameter.role == Role::kExpertUp;
+    first_downs += parameter.role == Role::kExpertDown;
+    const bool down = parameter.name.ends_with("w2.weight");
+    EXPECT_EQ(parameter.offsets[down ? 1 : 0] * 2, parameter.whole_shape[down ? 1 : 0]);
+  }
+  ASSERT_EQ(names.size(), 9U);
+  EXPECT_EQ(names.front(), "model.layers.0.block_sparse_moe.experts.3.w1.weight");
+  EXPECT_EQ(names.back(), "model.layers.0.block_sparse_moe.experts.5.w2.weight");
+  EXPECT_EQ(first_ups, 1);
+  EXPECT_EQ(first_downs, 1);
 }
 
 TEST(PartTest, RefusesDegreesThatDoNotDivide) {
