@@ -18,6 +18,7 @@ struct Case {
   bool tied = false;
   Recompute recompute = Recompute::kNone;
   bool window = false;
+  int ring = 1, ulysses = 1;
 };
 
 const std::vector<Case> kCases = {
@@ -32,6 +33,13 @@ const std::vector<Case> kCases = {
     {"qwen2_tp4_dp2_window", "qwen2", "", 4, 1, 1, 2, 1, 1, false, Recompute::kNone, true},
     {"gpt2_tp2_hsdp2x2_zero2_window", "gpt2", "", 2, 1, 1, 2, 2, 2, true, Recompute::kNone, true},
     {"llama_tp2_shard3_zero3_window", "llama", "", 2, 1, 1, 1, 3, 3, true, Recompute::kFull, true},
+    {"llama_tp2_pp2_ring2_tied", "llama", "1f1b", 2, 2, 1, 1, 1, 1, true, Recompute::kFull, false,
+     2},
+    {"gpt2_pp2_shard2_ulysses2_zb_v", "gpt2", "zb_v", 1, 2, 2, 1, 2, 2, true, Recompute::kNone,
+     false, 1, 2},
+    {"gemma2_pp2_ring2_ulysses2_zero3", "gemma2", "interleaved_1f1b", 1, 2, 2, 1, 1, 3, false,
+     Recompute::kSelective, false, 2, 2},
+    {"qwen3_tp2_dp2_ring2_window", "qwen3", "", 2, 1, 1, 2, 1, 1, false, Recompute::kNone, true, 2},
 };
 
 Experiment experiment_of(const Case& value, DType dtype) {
@@ -45,6 +53,8 @@ Experiment experiment_of(const Case& value, DType dtype) {
   mesh::Layout& layout = experiment.layout;
   layout.tp = value.tp;
   layout.pp = value.pp;
+  layout.cp = value.ring * value.ulysses;
+  layout.ulysses = value.ulysses;
   layout.num_virtual = value.num_virtual;
   layout.schedule = value.schedule;
   layout.dp = value.dp;
