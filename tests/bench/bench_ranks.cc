@@ -1,7 +1,7 @@
-// Training steps of a fully sharded model, timed as tokens per CPU second over all ranks. Run by
-// mpirun with OMP_NUM_THREADS=1. Arguments: window | messages | silent (the same step with
-// communication left out), then layers hidden heads kv_heads ffn vocabulary, rows of all ranks,
-// sequence, steps.
+// Training steps timed as tokens per CPU second over all ranks. Run by mpirun with
+// OMP_NUM_THREADS=1. Arguments: window | messages | silent, of a fully sharded model (silent: the
+// same step with communication left out), or tensor (layers shared by all ranks); then layers
+// hidden heads kv_heads ffn vocabulary, rows of all ranks, sequence, steps.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -11,10 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mesh/part.h"
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
 #include "engine/comm/bootstrap_pmix.h"
 #include "engine/execute/executor.h"
+#include "engine/execute/groups.h"
 #include "engine/state/init.h"
 #include "tests/bench/shape.h"
 #include "tests/bench/silent.h"
@@ -61,22 +63,33 @@ void report(comm::Communicator& world, const bench::Shape& shape,
       tokens / median(0), 1e3 * median(0), 1e3 * median(2) / world.size(), median(1));
 }
 
+mesh::Layout layout_of(std::string_view how, int num_ranks, const bench::Shape& shape) {
+  mesh::Layout layout;
+  if (how == "tensor") {
+    layout.tp = num_ranks;
+  } else {
+    layout.shard = num_ranks;
+    layout.zero = 3;
+    layout.shared_window = how == "window";
+  }
+  layout.micro_batch = shape.rows / layout.num_data_ranks();
+  return layout;
+}
+
 // world: of the step; all: which measures.
-void run(comm::Communicator& world, comm::Communicator& all, bool window,
+void run(comm::Communicator& world, comm::Communicator& all, const mesh::Layout& layout,
          const bench::Shape& shape) {
-  const auto architecture = architecture_of(shape);
-  mesh::Layout layout{.shard = world.size(), .zero = 3, .shared_window = window};
-  layout.micro_batch = shape.rows / world.size();
+  const auto architecture =
+      value_or_throw(mesh::part_of(architecture_of(shape), layout, world.rank()));
   const auto program =
       value_or_throw(program::compile({architecture, layout, "bench"}, world.rank()));
-  const auto gather = world.split(0, world.rank(), "gather");
-  const auto reduce = world.split(0, world.rank(), "reduce");
+  execute::Groups groups(world, layout, architecture);
   Arena arena;
-  execute::Executor executor(architecture, layout, {world, gather.get(), reduce.get(), nullptr},
-                             arena);
+  execute::Executor executor(architecture, layout, groups.communicators(), arena);
   initialise(executor, architecture);
-  const data::MicroBatch batch =
-      random_batch(shape, layout.micro_batch, static_cast<unsigned>(world.rank()));
+  const data::MicroBatch batch = random_batch(
+      shape, layout.micro_batch,
+      static_cast<unsigned>(mesh::coordinates_of(layout, world.rank()).data_rank(layout)));
   execute::StepSettings settings;
   settings.learning_rate = 1e-4;
   std::vector<std::array<double, 3>> steps;
@@ -89,8 +102,7 @@ void run(comm::Communicator& world, comm::Communicator& all, bool window,
   }
   report(all, shape, std::move(steps));
   executor.close();
-  reduce->close();
-  gather->close();
+  groups.close();
 }
 
 }  // namespace
@@ -105,7 +117,7 @@ int main(int argc, char** argv) {
     const auto world = comm::make_mpi({});
     const std::string_view how = argc > 1 ? argv[1] : "messages";
     bench::Silent silent(*world);
-    run(how == "silent" ? silent : *world, *world, how == "window", shape);
+    run(how == "silent" ? silent : *world, *world, layout_of(how, world->size(), shape), shape);
     world->close();
     comm::leave();
   } catch (const std::exception& error) {
