@@ -6,8 +6,8 @@
 
 namespace ptrain::mesh {
 
-// Whether tp, ulysses, ep and etp divide what they split. Errors (kUsage) say what does not, and the
-// nearest degree that divides all.
+// Whether tp, ulysses, ep and etp divide what they split. Errors (kUsage) say what does not, and
+// the nearest degree that divides all.
 Status check_divisible(const model::Architecture& whole, const Layout& layout);
 
 }  // namespace ptrain::mesh

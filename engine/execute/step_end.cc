@@ -54,8 +54,8 @@ StepResult reduce_norm(std::span<state::GroupBuffer> groups, const layers::LossS
 
   StepResult result;
   result.num_targets = static_cast<std::int64_t>(totals[1]);
-  result.routers = report_of({totals.begin() + 3, totals.end()}, sums.routers.num_experts,
-                             result.num_targets);
+  result.routers =
+      report_of({totals.begin() + 3, totals.end()}, sums.routers.num_experts, result.num_targets);
   if (planted(Bug::kLocalDenominator))
     totals[1] = static_cast<double>(sums.num_targets * world.size());
   const double count = std::max(totals[1], 1.0);
