@@ -94,6 +94,14 @@ TEST_F(BadInput, GpusWithoutAnEngineForThem) {
                      "libptrain_engine_cuda.so is missing", "preset `cuda`"});
 }
 
+TEST_F(BadInput, ExpertsOnGpus) {
+  write("cluster.yaml",
+        "name: gpus\nnodes: [{name: here, cores: 2, memory_gib: 8, gpus: 2, gpu_memory_gib: 8}]\n");
+  try_run({"model.family=mixtral"});
+  expect_refused(2, {"models of family mixtral can be planned for GPUs, but not run there",
+                     "a cluster file without GPUs"});
+}
+
 TEST_F(BadInput, NoEngine) {
   fs::copy_file(binary_, folder_ + "/ptrain");
   binary_ = folder_ + "/ptrain";
