@@ -17,6 +17,7 @@
 #include "launcher/cluster/file.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/probe.h"
+#include "launcher/recipe/schedule_files.h"
 #include "launcher/start/choose.h"
 
 namespace ptrain::cli {
@@ -144,6 +145,7 @@ Result<plan::Planning> plan_on(const recipe::LoadedRecipe& loaded, const cluster
   input.recipe_hash = loaded.hash;
   input.build = run::build_id();
   read_lengths(loaded, input, notes);
+  PTRAIN_TRY(input.schedules, recipe::read_schedule_files(loaded.recipe, loaded.folder));
   PTRAIN_TRY(plan::Planning planning, plan::plan_recipe(input));
   planning.notes.insert(planning.notes.begin(), notes.begin(), notes.end());
   return planning;

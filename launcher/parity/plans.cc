@@ -39,7 +39,7 @@ run::Plan with_one_micro_batch(const run::Plan& plan, std::size_t shape) {
   result.shapes.resize(1);
   recipe::Shape& wanted = result.recipe.shapes.front() = plan.recipe.shapes[shape];
   result.recipe.shapes.resize(1);
-  only.layout.num_micro_batches = 1;
+  if (only.layout.num_stages() == 1) only.layout.num_micro_batches = 1;
   only.predicted = {};  // of the whole step
   only.rejected.clear();
   wanted.global_batch_tokens = tokens_of_step(only.layout, wanted.sequence);

@@ -7,7 +7,8 @@
 
 namespace ptrain::parity {
 
-// The plan of one shape alone, with one micro-batch a rank.
+// The plan of one shape alone, with one micro-batch a rank; a pipeline keeps all of them, for which
+// its order was made.
 run::Plan with_one_micro_batch(const run::Plan& plan, std::size_t shape);
 
 // The same micro-batches, one after the other, on one rank that shards and recomputes nothing.

@@ -1,5 +1,9 @@
 #include "launcher/plan/axes.h"
 
+#include <string_view>
+
+#include "launcher/plan/stages.h"
+
 namespace ptrain::plan {
 
 namespace {
@@ -19,8 +23,50 @@ void set_degree(Layout& layout, std::int64_t value, const Space&) {
   layout.*member = static_cast<int>(value);
 }
 
+// The schedules that the planner looks into where the recipe names none: of one stage a rank, and
+// of two. The first of each is what most others are measured by, the second has shorter bubbles and
+// splits backwards.
+constexpr std::string_view kOneStage[] = {"1f1b", "zb_h1"};
+constexpr std::string_view kTwoStages[] = {"interleaved_1f1b", "zb_v"};
+
+void set_pipeline(Layout& layout, std::int64_t value, const Space& space) {
+  set_degree<&Layout::pp>(layout, value, space);
+  if (value > 1) layout.shared_window = false;
+}
+
+Values virtuals(const Layout& layout, const Space& space) {
+  if (space.fixed.num_virtual > 0) return {space.fixed.num_virtual};
+  if (layout.pp == 1) return {1};
+  if (!space.schedule_csv.empty()) return {virtual_stages_of(space.schedule_csv, layout.pp)};
+  return {1, 2};
+}
+
+// Numbers of the list for so many stages a rank; one where the recipe says which.
+Values schedules(const Layout& layout, const Space& space) {
+  const bool is_free = space.fixed.schedule.empty() && layout.num_virtual <= 2;
+  return layout.num_stages() > 1 && is_free ? Values{0, 1} : Values{0};
+}
+
+void set_schedule(Layout& layout, std::int64_t value, const Space& space) {
+  if (layout.num_stages() == 1) return;
+  if (!space.schedule_csv.empty()) {
+    layout.schedule_csv = space.schedule_csv;
+  } else if (!space.fixed.schedule.empty()) {
+    layout.schedule = space.fixed.schedule;
+  } else {
+    const auto index = static_cast<std::size_t>(value);
+    layout.schedule = layout.num_virtual == 1   ? kOneStage[index]
+                      : layout.num_virtual == 2 ? kTwoStages[index]
+                                                : kTwoStages[0];
+  }
+  if (auto layers = stage_layers_of(layout, space)) layout.stage_layers = std::move(*layers);
+}
+
+// Ranks that share rows are a ring of groups of so many.
+Values ulysses_degrees(const Layout& layout, const Space&) { return divisors(layout.cp); }
+
 Values zeros(const Layout& layout, const Space&) {
-  return layout.shard > 1 ? Values{1, 2, 3} : Values{1};
+  return layout.num_shards() > 1 ? Values{1, 2, 3} : Values{1};
 }
 
 Values micro_batches(const Layout& layout, const Space& space) {
@@ -34,7 +80,7 @@ void set_micro_batch(Layout& layout, std::int64_t rows, const Space& space) {
 
 // Only where parameters are gathered again and again is there anything to gather ahead.
 Values prefetches(const Layout& layout, const Space& space) {
-  const bool gathers = layout.shard > 1 && layout.zero == 3 && !layout.shared_window;
+  const bool gathers = layout.num_shards() > 1 && layout.zero == 3 && !layout.shared_window;
   if (!gathers) return {1};
   Values values{0, 1, 2};
   if (space.fixed.prefetch.value_or(0) > 2) values.push_back(*space.fixed.prefetch);
@@ -42,14 +88,17 @@ Values prefetches(const Layout& layout, const Space& space) {
 }
 
 constexpr Axis kAxes[] = {
-    {"pp", degrees, set_degree<&Layout::pp>},
+    {"pp", degrees, set_pipeline},
     {"tp", degrees, set_degree<&Layout::tp>},
     {"cp", degrees, set_degree<&Layout::cp>},
+    {"ulysses", ulysses_degrees, set_degree<&Layout::ulysses>},
     {"shard", degrees, set_degree<&Layout::shard>},
     {"dp", [](const Layout& layout, const Space& space) { return Values{left(layout, space)}; },
      set_degree<&Layout::dp>},
     {"zero", zeros, set_degree<&Layout::zero>},
     {"micro_batch", micro_batches, set_micro_batch},
+    {"virtual", virtuals, set_degree<&Layout::num_virtual>},
+    {"schedule", schedules, set_schedule},
     {"recompute",
      [](const Layout&, const Space&) {
        return Values{0, 1, 2};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/mesh/part.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "core/program/offload_plan.h"
@@ -25,17 +26,25 @@ Status check_shape(const recipe::Shape& shape) {
       "make it a multiple of sequence");
 }
 
+// Ranks that work on the same rows, as far as the recipe fixes them.
+int fixed_sharers(const recipe::Parallel& fixed) {
+  return std::max(1, fixed.tp) * std::max(1, fixed.pp) * std::max(1, fixed.ring) *
+         std::max(1, fixed.ulysses);
+}
+
 bool rows_divide(const recipe::Recipe& recipe, int num_ranks) {
   return std::all_of(recipe.shapes.begin(), recipe.shapes.end(), [&](const recipe::Shape& shape) {
-    return shape.global_batch_tokens / shape.sequence % num_ranks == 0;
+    const int sharers = fixed_sharers(parallel_of(recipe, shape));
+    const std::int64_t rows = shape.global_batch_tokens / shape.sequence;
+    return num_ranks % sharers == 0 && rows % (num_ranks / sharers) == 0;
   });
 }
 
-// The world size that the recipe fixes by dp and shard; 0: it does not.
+// The world size that the recipe fixes by its degrees; 0: it does not.
 int fixed_ranks(const recipe::Recipe& recipe) {
   for (const auto& shape : recipe.shapes) {
     const auto& fixed = parallel_of(recipe, shape);
-    if (fixed.dp > 0 && fixed.shard > 0) return fixed.dp * fixed.shard;
+    if (fixed.dp > 0 && fixed.shard > 0) return fixed.dp * fixed.shard * fixed_sharers(fixed);
   }
   return 0;
 }
@@ -99,12 +108,17 @@ std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placem
   return out;
 }
 
-// What is chosen must not hang: all ranks of a layout over dp and shard run this program.
-Status validate_class(const program::Program& program, const model::Architecture& architecture,
+// What is chosen must not hang. All ranks at one place along the pipeline run its part's program.
+Status validate_parts(std::span<const Part> parts, std::span<const program::Program> programs,
                       const mesh::Layout& layout) {
-  const std::vector<const program::Program*> world(static_cast<std::size_t>(layout.num_ranks()),
-                                                   &program);
-  return program::validate(world, architecture, layout);
+  std::vector<const program::Program*> world;
+  std::vector<const model::Architecture*> architectures;
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+    const auto place = static_cast<std::size_t>(mesh::coordinates_of(layout, rank).pp);
+    world.push_back(&programs[place]);
+    architectures.push_back(&parts[place].architecture);
+  }
+  return program::validate(world, architectures, layout);
 }
 
 Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranking) {
@@ -116,10 +130,10 @@ Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranki
   plan.threads = input.placement.threads;
   plan.predicted = best.predicted;
   plan.rejected = summarize(ranking.rejected);
-  PTRAIN_TRY(const program::Program program,
-             program::compile({input.architecture, best.layout, ranking.shape}, 0));
-  PTRAIN_CHECK(validate_class(program, input.architecture, best.layout));
-  plan.predicted.classes = {{input.placement.num_ranks, class_hash(program), best.bytes}};
+  PTRAIN_TRY(const auto parts, parts_of(input.architecture, best.layout));
+  PTRAIN_TRY(const auto programs, compile_parts(parts, best.layout, ranking.shape));
+  PTRAIN_CHECK(validate_parts(parts, programs, best.layout));
+  PTRAIN_TRY(plan.predicted.classes, classes_of(input, best.layout, parts, programs));
   return plan;
 }
 
@@ -187,12 +201,19 @@ void note_slow_bfloat16(const model::Architecture& architecture, const cluster::
 void note_disk(const model::Architecture& architecture, const run::ShapePlan& shape,
                std::vector<std::string>& notes) {
   if (shape.layout.offload == recipe::Offload::kNone) return;
-  const auto buffers = mesh::plan_buffers(architecture, shape.layout.shard);
-  const auto plan = program::plan_offload(architecture, buffers, mesh::fullest_rank(buffers));
+  const auto part = mesh::part_of(architecture, shape.layout, 0);
+  if (!part) return;
+  const auto buffers = mesh::plan_buffers(*part, shape.layout);
+  const auto plan = program::plan_offload(*part, buffers, mesh::fullest_rank(buffers));
   notes.push_back(
       fmt::format("shape '{}' keeps up to {:.0f} MiB of optimizer state a rank on the disk of the "
                   "run directory",
                   shape.name, static_cast<double>(plan.store_bytes) / 1024 / 1024));
+}
+
+std::string schedule_file(const PlanInput& input, const recipe::Parallel& parallel) {
+  const auto file = input.schedules.find(parallel.schedule);
+  return file == input.schedules.end() ? "" : file->second;
 }
 
 Result<Planning> plan_recipe(const PlanInput& input) {
@@ -224,7 +245,8 @@ Result<Planning> plan_recipe(const PlanInput& input) {
         placement,
         packed_attention_load(shape.sequence, input.lengths, recipe.data.packing,
                               input.cluster.figures.attention.block_rows),
-        recipe::keeps_copy(recipe.checkpoint)};
+        recipe::keeps_copy(recipe.checkpoint),
+        schedule_file(input, parallel_of(recipe, shape))};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
     note_disk(architecture, plan, out.notes);

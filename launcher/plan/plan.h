@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct PlanInput {
   std::string recipe_hash;
   std::string build;
   cluster::Cluster cluster;
-  LengthHistogram lengths;  // of the training documents; empty: not known
-  std::string no_lengths;   // why they are not known, for people
+  LengthHistogram lengths;                       // of the training documents; empty: not known
+  std::string no_lengths;                        // why they are not known, for people
+  std::map<std::string, std::string> schedules;  // files that shapes name as schedules
 };
 
 // A plan with all that was considered.

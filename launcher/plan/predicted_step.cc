@@ -4,11 +4,9 @@
 
 #include <algorithm>
 
-#include "core/mesh/buffer_plan.h"
 #include "core/model/optimizer.h"
-#include "core/program/compile.h"
-#include "launcher/plan/cost/action_cost.h"
 #include "launcher/plan/cost/attention_load.h"
+#include "launcher/plan/parts.h"
 
 namespace ptrain::plan {
 
@@ -17,28 +15,18 @@ Result<PredictedStep> predicted_step(const PlanInput& input, const run::ShapePla
   if (wanted == input.recipe.shapes.end())
     return fail(ExitCode::kUsage, fmt::format("the recipe has no shape '{}'", shape.name));
   std::vector<std::string> told_before;
-  PTRAIN_TRY(const auto architecture, model::make_architecture(input.recipe));
+  PTRAIN_TRY(const auto whole, model::make_architecture(input.recipe));
+  PTRAIN_TRY(const auto parts, parts_of(whole, shape.layout));
   PTRAIN_TRY(const auto placement, place_ranks(input.recipe, input.cluster, told_before));
-  PredictedStep out;
-  PTRAIN_TRY(out.program, program::compile({architecture, shape.layout, shape.name}, 0));
-  const auto buffers = mesh::plan_buffers(architecture, shape.layout.shard);
-  const CostContext context{
-      architecture,
-      shape.layout,
-      buffers,
-      input.cluster.figures,
-      input.cluster.link,
-      placement,
-      wanted->sequence,
+  PTRAIN_TRY(auto programs, compile_parts(parts, shape.layout, shape.name));
+  const AttentionLoad attention =
       packed_attention_load(wanted->sequence, input.lengths, input.recipe.data.packing,
-                            input.cluster.figures.attention.block_rows),
-      mesh::fullest_rank(buffers)};
-  SimulateOptions options;
-  options.serial = !placement.overlaps;
-  options.seconds = [&](const program::Action& action, int) {
-    return action_seconds(action, context);
-  };
-  PTRAIN_TRY(Timeline timeline, simulate(std::span(&out.program, 1), options));
+                            input.cluster.figures.attention.block_rows);
+  PTRAIN_TRY(Timeline timeline, run_on_clock({parts, shape.layout, input.cluster, placement,
+                                              wanted->sequence, attention},
+                                             programs));
+  PredictedStep out;
+  out.program = std::move(programs.front());
   out.timeline = std::move(timeline.ranks.front());
   return out;
 }

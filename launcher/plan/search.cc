@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 
-#include "core/program/compile.h"
 #include "core/program/offload_plan.h"
 #include "launcher/plan/memory.h"
 #include "launcher/plan/simulate.h"
@@ -18,8 +17,6 @@ namespace {
 
 using mesh::Layout;
 using program::Action;
-
-constexpr auto kComputeLane = static_cast<std::size_t>(program::Lane::kCompute);
 
 // From here on a further micro-batch repeats the one before: longer programs are carried on in a
 // straight line instead of being simulated.
@@ -34,67 +31,32 @@ constexpr std::int64_t kCountedMicroBatches = kSimulatedMicroBatches - 1;
 constexpr double kLowMeasured = 0.8, kHighMeasured = 1.3;
 constexpr double kLowAssumed = 0.5, kHighAssumed = 2.0;
 
+bool is_pipeline(const Layout& layout) { return layout.num_stages() > 1; }
+
 struct Measured {
   double step_s = 0, busy_s = 0, exposed_s = 0;
   std::array<double, kNumTerms> terms_s{};
 };
 
-using Buffers = std::vector<mesh::BufferPlan>;
-
-// The program of rank 0 with so many micro-batches: the ranks of a layout over dp and shard make
-// one class.
-Result<program::Program> compile_with(const SearchInput& input, Layout layout,
-                                      std::int64_t num_micro_batches) {
+// With so many micro-batches.
+Result<std::vector<program::Program>> compile_with(const SearchInput& input,
+                                                   std::span<const Part> parts, Layout layout,
+                                                   std::int64_t num_micro_batches) {
   layout.num_micro_batches = num_micro_batches;
-  return program::compile({input.architecture, layout, input.shape.name}, 0);
+  return compile_parts(parts, layout, input.shape.name);
 }
 
-// Seconds of actions; of a pass over a layer once for all layers that are alike, since a deep model
-// repeats one block.
-class Costs {
- public:
-  explicit Costs(const CostContext& context) : context_(context) {
-    for (const auto& layer : context.architecture.layers) alike_.push_back(first_alike(layer));
-  }
-
-  double operator()(const Action& action) {
-    if (action.layer_first < 0 || action.layer_first != action.layer_last)
-      return action_seconds(action, context_);
-    const int layer = alike_[static_cast<std::size_t>(action.layer_first)];
-    const auto [known, is_new] = known_.try_emplace({action.kind, layer}, 0.0);
-    if (is_new) known->second = action_seconds(action, context_);
-    return known->second;
-  }
-
- private:
-  // The first layer that costs the same.
-  int first_alike(const model::LayerSpec& layer) {
-    const auto same = [&](int other) {
-      const auto& first = context_.architecture.layers[static_cast<std::size_t>(other)];
-      return first.kind == layer.kind && first.stash == layer.stash &&
-             first.segments == layer.segments;
-    };
-    const auto found = std::ranges::find_if(distinct_, same);
-    if (found != distinct_.end()) return *found;
-    return distinct_.emplace_back(static_cast<int>(alike_.size()));
-  }
-
-  const CostContext& context_;
-  std::vector<int> distinct_, alike_;
-  std::map<std::pair<program::Kind, int>, double> known_;
-};
-
-Result<Measured> time_of(const SearchInput& input, Costs& costs, const program::Program& program) {
-  SimulateOptions options;
-  options.serial = !input.placement.overlaps;
-  options.seconds = [&](const Action& action, int) { return costs(action); };
-  PTRAIN_TRY(const Timeline timeline, simulate(std::span(&program, 1), options));
+Result<Measured> time_of(const SearchInput& input, const Layout& layout,
+                         std::span<const Part> parts, std::span<const program::Program> programs) {
+  PTRAIN_TRY(const Timeline timeline, run_on_clock({parts, layout, input.cluster, input.placement,
+                                                    input.shape.sequence, input.attention},
+                                                   programs));
   const RankTimeline& rank = timeline.ranks.front();
   Measured out;
   out.step_s = timeline.step_s;
-  out.busy_s = rank.busy_s[kComputeLane];
+  out.busy_s = timeline.step_s * (1 - timeline.bubble);
   for (const double exposed : rank.exposed_s) out.exposed_s += exposed;
-  for (const Action& action : program.actions) {
+  for (const Action& action : programs.front().actions) {
     const Interval& interval = rank.actions[static_cast<std::size_t>(action.id)];
     out.terms_s[static_cast<std::size_t>(term_of(action.kind))] +=
         interval.end_s - interval.start_s;
@@ -115,43 +77,46 @@ Measured carry_on(const Measured& a, const Measured& b, double more) {
   return out;
 }
 
-// `shorter`: the layout's program with at most kCountedMicroBatches.
-Result<Measured> time_of_all(const SearchInput& input, const Layout& layout, const Buffers& buffers,
-                             const program::Program& shorter) {
-  const CostContext context{input.architecture,
-                            layout,
-                            buffers,
-                            input.cluster.figures,
-                            input.cluster.link,
-                            input.placement,
-                            input.shape.sequence,
-                            input.attention,
-                            mesh::fullest_rank(buffers)};
-  Costs costs(context);
-  if (layout.num_micro_batches <= kCountedMicroBatches) return time_of(input, costs, shorter);
-  PTRAIN_TRY(const auto program, compile_with(input, layout, kSimulatedMicroBatches));
-  PTRAIN_TRY(Measured out, time_of(input, costs, program));
+// `programs`: those of first_programs. In a pipeline these are whole.
+Result<Measured> time_of_all(const SearchInput& input, const Layout& layout,
+                             std::span<const Part> parts,
+                             std::span<const program::Program> programs) {
+  if (is_pipeline(layout) || layout.num_micro_batches <= kCountedMicroBatches)
+    return time_of(input, layout, parts, programs);
+  PTRAIN_TRY(const auto longer, compile_with(input, parts, layout, kSimulatedMicroBatches));
+  PTRAIN_TRY(Measured out, time_of(input, layout, parts, longer));
   if (layout.num_micro_batches == kSimulatedMicroBatches) return out;
-  PTRAIN_TRY(const Measured before, time_of(input, costs, shorter));
+  PTRAIN_TRY(const Measured before, time_of(input, layout, parts, programs));
   return carry_on(out, before,
                   static_cast<double>(layout.num_micro_batches - kSimulatedMicroBatches));
 }
 
-program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout,
-                               const Buffers& buffers, const program::Program& shorter) {
-  const program::MemoryContext context{
-      input.architecture,          layout,          buffers, input.shape.sequence,
-      mesh::fullest_rank(buffers), input.keeps_copy};
-  program::BytesByClass bytes = program::peak_bytes(shorter, context);
+program::MemoryContext memory_context(const SearchInput& input, const Layout& layout,
+                                      const Part& part) {
+  return {part.architecture,
+          layout,
+          part.buffers,
+          input.shape.sequence,
+          mesh::fullest_rank(part.buffers),
+          input.keeps_copy};
+}
+
+program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout, const Part& part,
+                               const program::Program& program) {
+  const program::MemoryContext context = memory_context(input, layout, part);
+  program::BytesByClass bytes = program::peak_bytes(program, context);
   add_estimates(bytes, context);
   return bytes;
 }
 
-// What a rank holds from start to end: a bound that needs no program.
-std::int64_t least_bytes(const SearchInput& input, const Layout& layout, const Buffers& buffers) {
-  return total_bytes(
-      program::persistent_bytes({input.architecture, layout, buffers, input.shape.sequence,
-                                 mesh::fullest_rank(buffers), input.keeps_copy}));
+// What the fullest rank holds from start to end: a bound that needs no program.
+std::int64_t least_bytes(const SearchInput& input, const Layout& layout,
+                         std::span<const Part> parts) {
+  std::int64_t most = 0;
+  for (const Part& part : parts)
+    most =
+        std::max(most, total_bytes(program::persistent_bytes(memory_context(input, layout, part))));
+  return most;
 }
 
 run::Prediction predict(const SearchInput& input, const Measured& time) {
@@ -172,8 +137,9 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
 
 // Smaller is plainer.
 auto complexity(const Layout& layout) {
-  return std::tuple(layout.recompute, layout.shard, layout.zero, layout.num_micro_batches,
-                    layout.prefetch);
+  return std::tuple(layout.pp, layout.num_virtual, layout.schedule, layout.tp, layout.cp,
+                    layout.ulysses, layout.recompute, layout.shard, layout.zero,
+                    layout.num_micro_batches, layout.prefetch);
 }
 
 void rank_all(std::vector<Candidate>& candidates, std::int64_t memory) {
@@ -221,15 +187,26 @@ std::int64_t rank_memory(const SearchInput& input) {
 
 namespace {
 
+// Enough to count the memory of: that of a pipeline depends on all micro-batches.
+Result<std::vector<program::Program>> first_programs(const SearchInput& input,
+                                                     std::span<const Part> parts,
+                                                     const Layout& layout) {
+  const std::int64_t counted = std::min(layout.num_micro_batches, kCountedMicroBatches);
+  return compile_with(input, parts, layout,
+                      is_pipeline(layout) ? layout.num_micro_batches : counted);
+}
+
 // Fills in the candidate's bytes, and its times where it has room.
-Status weigh(const SearchInput& input, const Buffers& buffers, std::int64_t memory,
+Status weigh(const SearchInput& input, std::span<const Part> parts, std::int64_t memory,
              Candidate& candidate) {
   const Layout& layout = candidate.layout;
-  PTRAIN_TRY(const auto shorter,
-             compile_with(input, layout, std::min(layout.num_micro_batches, kCountedMicroBatches)));
-  candidate.bytes = bytes_of(input, layout, buffers, shorter);
+  PTRAIN_TRY(const auto programs, first_programs(input, parts, layout));
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto bytes = bytes_of(input, layout, parts[p], programs[p]);
+    if (total_bytes(bytes) > total_bytes(candidate.bytes)) candidate.bytes = bytes;
+  }
   if (total_bytes(candidate.bytes) > memory) return {};
-  PTRAIN_TRY(const Measured time, time_of_all(input, layout, buffers, shorter));
+  PTRAIN_TRY(const Measured time, time_of_all(input, layout, parts, programs));
   candidate.terms_s = time.terms_s;
   candidate.predicted = predict(input, time);
   return {};
@@ -237,33 +214,56 @@ Status weigh(const SearchInput& input, const Buffers& buffers, std::int64_t memo
 
 }  // namespace
 
+Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input, const Layout& layout,
+                                                     std::span<const Part> parts,
+                                                     std::span<const program::Program> programs) {
+  PTRAIN_TRY(const auto counted, first_programs(input, parts, layout));
+  std::vector<run::ClassPrediction> classes;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    classes.push_back({layout.num_ranks() / layout.pp, class_hash(programs[p]),
+                       bytes_of(input, layout, parts[p], counted[p])});
+  return classes;
+}
+
 Result<Candidate> evaluate(const SearchInput& input, const Layout& layout) {
   Candidate candidate;
   candidate.layout = layout;
-  PTRAIN_CHECK(weigh(input, mesh::plan_buffers(input.architecture, layout.shard),
-                     std::numeric_limits<std::int64_t>::max(), candidate));
+  PTRAIN_TRY(const auto parts, parts_of(input.architecture, layout));
+  PTRAIN_CHECK(weigh(input, parts, std::numeric_limits<std::int64_t>::max(), candidate));
   return candidate;
 }
 
 namespace {
 
+// What the parts of the model follow from.
+std::string cut_of(const Layout& layout) {
+  Layout cut = layout;
+  cut.zero = 1;
+  cut.micro_batch = cut.num_micro_batches = 1;
+  cut.recompute = recipe::Recompute::kNone;
+  return mesh::to_string(cut);
+}
+
 // Ranks or rejects every layout of the space that offloads so much.
 Status add_layouts(const SearchInput& input, recipe::Offload offload, Ranking& ranking) {
   const std::int64_t rows = input.shape.global_batch_tokens / input.shape.sequence;
-  Enumeration all = enumerate(
-      {input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory(), offload});
+  Enumeration all = enumerate({input.placement.num_ranks, rows, input.fixed,
+                               input.placement.shares_memory(), offload, &input.architecture,
+                               input.shape.sequence, input.schedule_csv, input.placement.on_gpus});
   // What cannot be has been listed without offloading.
   if (ranking.rejected.empty()) ranking.rejected = std::move(all.rejected);
   const std::int64_t memory = rank_memory(input);
-  std::map<int, Buffers> buffers;  // by shard
+  std::map<std::string, std::vector<Part>> known;
   for (const Layout& layout : all.legal) {
-    Buffers& of_shard = buffers[layout.shard];
-    if (of_shard.empty()) of_shard = mesh::plan_buffers(input.architecture, layout.shard);
+    std::vector<Part>& parts = known[cut_of(layout)];
+    if (parts.empty()) {
+      PTRAIN_TRY(parts, parts_of(input.architecture, layout));
+    }
     Candidate candidate;
     candidate.layout = layout;
-    std::int64_t bytes = least_bytes(input, layout, of_shard);
+    std::int64_t bytes = least_bytes(input, layout, parts);
     if (bytes <= memory) {
-      PTRAIN_CHECK(weigh(input, of_shard, memory, candidate));
+      PTRAIN_CHECK(weigh(input, parts, memory, candidate));
       bytes = total_bytes(candidate.bytes);
     }
     if (bytes > memory)

@@ -7,6 +7,7 @@
 #include "core/run/plan.h"
 #include "launcher/plan/cost/action_cost.h"
 #include "launcher/plan/enumerate.h"
+#include "launcher/plan/parts.h"
 
 namespace ptrain::plan {
 
@@ -32,7 +33,8 @@ struct SearchInput {
   const cluster::Cluster& cluster;
   const Placement& placement;
   AttentionLoad attention;
-  bool keeps_copy = false;  // recipe::keeps_copy
+  bool keeps_copy = false;        // recipe::keeps_copy
+  std::string schedule_csv = {};  // of the file that `fixed` names as schedule
 };
 
 // Each layout of the space is ranked or rejected, exactly once. What cannot fit by its parameters
@@ -47,6 +49,12 @@ inline constexpr double kTie = 0.02;
 
 // Compiles, counts and simulates one layout, whatever its memory.
 Result<Candidate> evaluate(const SearchInput& input, const mesh::Layout& layout);
+
+// The ranks of a layout by the programs that they run, which are those of `parts`.
+Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input,
+                                                     const mesh::Layout& layout,
+                                                     std::span<const Part> parts,
+                                                     std::span<const program::Program> programs);
 
 // Bytes of all classes of one rank.
 std::int64_t total_bytes(const program::BytesByClass& bytes);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -24,6 +25,34 @@ std::string collective_key(const Action& action) {
 
 bool is_copy(const Action& action) {
   return action.lane == Lane::kCopyOut || action.lane == Lane::kCopyIn;
+}
+
+bool is_receive(const Action& action) {
+  return action.kind == program::Kind::kReceiveForward ||
+         action.kind == program::Kind::kReceiveBackward;
+}
+
+bool is_send(const Action& action) { return action.lane == Lane::kTransfer && !is_receive(action); }
+
+// What passes from one program to another in one direction.
+struct Ends {
+  int sender = 0, receiver = 0;
+  bool forward = true;
+  auto operator<=>(const Ends&) const = default;
+};
+
+struct Channel {
+  std::vector<double> sent_s;                  // when each has arrived
+  std::vector<std::pair<int, double>> posted;  // the RECV of each: id, since when
+  std::size_t num_received = 0;
+};
+
+Ends ends_of(const Action& action, int p) {
+  using program::Kind;
+  const bool forward = action.kind == Kind::kSendForward || action.kind == Kind::kReceiveForward;
+  const std::string peer(action.attribute(is_receive(action) ? "from" : "to"));
+  const int other = std::atoi(peer.c_str());
+  return is_receive(action) ? Ends{other, p, forward} : Ends{p, other, forward};
 }
 
 struct Meeting {
@@ -102,6 +131,11 @@ class Simulator {
       if (!rank.done[static_cast<std::size_t>(before)]) return false;
       ready = std::max(ready, rank.timeline.actions[static_cast<std::size_t>(before)].end_s);
     }
+    if (is_receive(action)) {
+      rank.next[q] += 1;
+      post(p, action, ready);
+      return true;
+    }
     const auto members = options_.members ? options_.members(action, p) : std::vector<int>{};
     if (members.size() < 2) {
       complete(p, action, ready, ready + options_.seconds(action, p));
@@ -109,6 +143,32 @@ class Simulator {
     }
     meet(p, action, members, ready);
     return true;
+  }
+
+  void post(int p, const Action& action, double since) {
+    const Ends ends = ends_of(action, p);
+    Channel& channel = channels_[ends];
+    channel.posted.emplace_back(action.id, since);
+    receive(ends, channel);
+  }
+
+  void arrive(int p, const Action& action, double at) {
+    const Ends ends = ends_of(action, p);
+    Channel& channel = channels_[ends];
+    channel.sent_s.push_back(at);
+    receive(ends, channel);
+  }
+
+  void receive(const Ends& ends, Channel& channel) {
+    const std::size_t next = channel.num_received;
+    if (next == channel.sent_s.size() || next == channel.posted.size()) return;
+    channel.num_received += 1;
+    const auto [id, since] = channel.posted[next];
+    RankState& rank = ranks_[static_cast<std::size_t>(ends.receiver)];
+    rank.timeline.actions[static_cast<std::size_t>(id)] = {since,
+                                                           std::max(since, channel.sent_s[next])};
+    rank.done[static_cast<std::size_t>(id)] = true;
+    rank.num_done += 1;
   }
 
   void meet(int p, const Action& action, const std::vector<int>& members, double ready) {
@@ -142,6 +202,7 @@ class Simulator {
     rank.done[id] = true;
     rank.next[q] += 1;
     rank.num_done += 1;
+    if (is_send(action)) arrive(p, action, end);
   }
 
   tl::unexpected<Error> stuck(int p) const {
@@ -156,7 +217,8 @@ class Simulator {
   }
 
   bool takes_core(const Action& action) const {
-    return options_.serial ? !is_copy(action) : action.lane == Lane::kCompute;
+    return options_.serial ? !is_copy(action) && !is_receive(action)
+                           : action.lane == Lane::kCompute;
   }
 
   // The time in which the core idles, charged to the lane whose action ends last before it goes on,
@@ -212,6 +274,7 @@ class Simulator {
   const SimulateOptions& options_;
   std::vector<RankState> ranks_;
   std::map<std::string, Meeting> meetings_;
+  std::map<Ends, Channel> channels_;
 };
 
 }  // namespace

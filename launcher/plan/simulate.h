@@ -44,7 +44,9 @@ struct SimulateOptions {
 
 // Runs programs on a clock: every lane in order, every action after those it names, collectives
 // with all their members. Members are matched by kind, group, micro-batch and attributes, in order
-// of occurrence. Errors (kBug): a program that cannot end.
+// of occurrence. A SEND takes its seconds from its rank's lane; the RECV of it, which keeps no
+// lane, ends then, or when it is posted later. Their `to` and `from` are indices of programs.
+// Errors (kBug): a program that cannot end.
 Result<Timeline> simulate(std::span<const program::Program> programs,
                           const SimulateOptions& options);
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "core/model/architecture.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::plan {
@@ -13,6 +15,10 @@ struct Space {
   recipe::Parallel fixed;      // what the recipe asks for; zero or empty: free
   bool shared_window = false;  // all ranks are on one node
   recipe::Offload offload = recipe::Offload::kNone;  // of all its layouts
+  const model::Architecture* architecture = nullptr;
+  std::int64_t sequence = 0;      // tokens of a row
+  std::string schedule_csv = {};  // of the file that `fixed` names as schedule
+  bool on_gpus = false;
 };
 
 }  // namespace ptrain::plan

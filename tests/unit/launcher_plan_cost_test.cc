@@ -202,7 +202,15 @@ TEST(Groups, SpanNodesWhereRanksSay) {
   EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kDp), (Group{2, Level::kNetwork}));
   EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kDp), (Group{2, Level::kNode}));
   EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kPp), (Group{2, Level::kNetwork}));
-  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kCp), (Group{1, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kRing), (Group{1, Level::kNode}));
+  layout.dp = layout.pp = 1;
+  layout.cp = 4;
+  layout.ulysses = 2;
+  EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kUlysses), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 4}, MeshAxis::kRing), (Group{2, Level::kNetwork}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kRing), (Group{2, Level::kNode}));
+  EXPECT_EQ(group_of(layout, {16, 8}, MeshAxis::kShard), (Group{8, Level::kNetwork}));
+  layout.cp = layout.ulysses = 1;
   layout.tp = layout.pp = 1;
   layout.dp = 3;
   EXPECT_EQ(group_of(layout, {6, 3}, MeshAxis::kShard), (Group{2, Level::kNetwork}));

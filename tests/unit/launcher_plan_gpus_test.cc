@@ -27,12 +27,26 @@ TEST(Gpus, TakeOneRankEachAndAreNamedByTheirNumberOnTheNode) {
   EXPECT_EQ(planning->plan.shapes[0].threads, 1);
 }
 
+PlanInput over_data_ranks(PlanInput input) {
+  recipe::Parallel& parallel = input.recipe.parallel;
+  parallel.tp = parallel.pp = parallel.ring = parallel.ulysses = 1;
+  return input;
+}
+
 // Ranks of one node share a window in host memory, but not on GPUs.
 TEST(Gpus, MeetByMessages) {
-  const auto planning = plan_recipe(input_with(4));
+  const auto planning = plan_recipe(over_data_ranks(input_with(4)));
   ASSERT_TRUE(planning) << planning.error().message;
   EXPECT_FALSE(planning->plan.shapes[0].layout.shared_window);
-  EXPECT_TRUE(plan_recipe(input_with(0))->plan.shapes[0].layout.shared_window);
+  EXPECT_TRUE(plan_recipe(over_data_ranks(input_with(0)))->plan.shapes[0].layout.shared_window);
+}
+
+TEST(Gpus, RunNoPipelines) {
+  PlanInput input = input_with(2);
+  input.recipe.parallel.pp = 2;
+  const auto planning = plan_recipe(input);
+  ASSERT_FALSE(planning);
+  EXPECT_NE(planning.error().message.find("pp above 1 does not run on GPUs"), std::string::npos);
 }
 
 TEST(Gpus, GiveTheirOwnMemoryToARank) {

@@ -31,6 +31,8 @@ std::string_view to_string(Term term) {
       return "optimizer";
     case Term::kOffload:
       return "offload";
+    case Term::kExchange:
+      return "exchange";
   }
   return "";
 }
@@ -53,6 +55,8 @@ Term term_of(Kind kind) {
     case Kind::kFetch:
     case Kind::kOffload:
       return Term::kOffload;
+    case Kind::kExchange:
+      return Term::kExchange;
     default:
       return Term::kBackward;
   }

@@ -9,8 +9,17 @@ namespace ptrain::plan {
 
 // Where the seconds of a step go. Work of all lanes; on one core they add up to the step, but for
 // offloading, which goes on beside it.
-enum class Term { kForward, kBackward, kRecompute, kGather, kReduce, kOptimizer, kOffload };
-inline constexpr int kNumTerms = 7;
+enum class Term {
+  kForward,
+  kBackward,
+  kRecompute,
+  kGather,
+  kReduce,
+  kOptimizer,
+  kOffload,
+  kExchange
+};
+inline constexpr int kNumTerms = 8;
 std::string_view to_string(Term term);
 Term term_of(program::Kind kind);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/segments.h"
+
 namespace ptrain::plan {
 
 namespace {
@@ -26,7 +28,7 @@ constexpr double kColdCaches = 1.3;
 constexpr double kRemadeWeight = 3;
 
 double tokens_of(const CostContext& context) {
-  return static_cast<double>(context.layout.micro_batch * context.sequence);
+  return static_cast<double>(context.layout.micro_batch * context.sequence / context.layout.cp);
 }
 
 double element_bytes(const CostContext& context) {
@@ -41,10 +43,12 @@ double dtype_factor(const CostContext& context) {
 // Of the tensors that are not there yet. As if all were kept in the dtype of sums: rounding to
 // another is work too.
 double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer, Keep there) {
-  std::int64_t elements = 0;
+  double elements = 0;
   for (const auto& tensor : layer.stash)
-    if (!program::keeps(there, tensor)) elements += tensor.elements_per_token;
-  return static_cast<double>(elements) * element_bytes(context);
+    if (!program::keeps(there, tensor))
+      elements += static_cast<double>(tensor.elements_per_token) /
+                  (tensor.of_stream ? context.architecture.tensor.size : 1);
+  return elements * element_bytes(context);
 }
 
 // Of all products of a layer once; the linears of a segment are one product.
@@ -105,7 +109,7 @@ double orthogonalise_seconds(const CostContext& context, int group) {
     const auto m = static_cast<double>(least), n = static_cast<double>(most);
     flops += 5 * (4 * m * m * n + 2 * m * m * m);
   }
-  return flops / (std::max(1, context.layout.shard) * context.placement.threads *
+  return flops / (context.layout.num_shards() * context.placement.threads *
                   context.figures.matmul(context.architecture.dtype));
 }
 
@@ -147,6 +151,19 @@ LayerSeconds backward_seconds(const CostContext& context, const LayerSpec& layer
   return out;
 }
 
+LayerSeconds backward_input_seconds(const CostContext& context, const LayerSpec& layer) {
+  LayerSeconds out = backward_seconds(context, layer);
+  out.matmul_s -= backward_weight_seconds(context, layer).matmul_s;
+  return out;
+}
+
+LayerSeconds backward_weight_seconds(const CostContext& context, const LayerSpec& layer) {
+  LayerSeconds out;
+  if (layer.kind == LayerKind::kBlock)
+    out.matmul_s = matmul_seconds(context, layer, &cluster::PassRate::backward);
+  return out;
+}
+
 LayerSeconds recompute_seconds(const CostContext& context, const LayerSpec& layer, Keep from) {
   if (from != Keep::kSelected) return forward_seconds(context, layer);
   LayerSeconds out;
@@ -161,6 +178,9 @@ double compute_seconds(const Action& action, const CostContext& context) {
     for (int index = action.layer_first; index >= 0 && index <= action.layer_last; ++index)
       seconds +=
           seconds_of(context, context.architecture.layers[static_cast<std::size_t>(index)]).total();
+    // As if the segments of a call were alike: what lies between them belongs to the same lane.
+    if (action.segment >= 0)
+      seconds /= 1 + static_cast<double>(exchanges_of(action, context.architecture).size());
   };
   switch (action.kind) {
     case Kind::kForward:
@@ -174,6 +194,12 @@ double compute_seconds(const Action& action, const CostContext& context) {
       break;
     case Kind::kBackward:
       add_layers(backward_seconds);
+      break;
+    case Kind::kBackwardInput:
+      add_layers(backward_input_seconds);
+      break;
+    case Kind::kBackwardWeight:
+      add_layers(backward_weight_seconds);
       break;
     case Kind::kGradNorm:
       seconds =

@@ -20,12 +20,15 @@ struct LayerSeconds {
 // The head keeps its input only: all its products and the loss are made in backward.
 LayerSeconds forward_seconds(const CostContext& context, const model::LayerSpec& layer);
 LayerSeconds backward_seconds(const CostContext& context, const model::LayerSpec& layer);
+// The two parts of it: only blocks leave products for the second.
+LayerSeconds backward_input_seconds(const CostContext& context, const model::LayerSpec& layer);
+LayerSeconds backward_weight_seconds(const CostContext& context, const model::LayerSpec& layer);
 // Of a recomputation that begins with what `from` names: all of forward, or its element-wise work.
 LayerSeconds recompute_seconds(const CostContext& context, const model::LayerSpec& layer,
                                program::Keep from);
 
-// Seconds of an action that computes: FORWARD, RECOMPUTE, BACKWARD and the local part of GRAD_NORM
-// and OPTIMIZER. 0 for the others.
+// Seconds of an action that computes: FORWARD, RECOMPUTE, all BACKWARD and the local part of
+// GRAD_NORM and OPTIMIZER. 0 for the others.
 double compute_seconds(const program::Action& action, const CostContext& context);
 
 // What products with weights of `width` x `width` reach of the best rate: between the measured

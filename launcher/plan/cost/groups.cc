@@ -13,7 +13,9 @@ struct Extent {
 
 Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
   if (axis == MeshAxis::kWorld) return {layout.num_ranks(), 1};
-  const int sizes[] = {layout.tp, layout.cp, layout.shard, layout.dp, layout.pp};
+  if (axis == MeshAxis::kShard) return {layout.num_shards(), layout.tp};
+  const int ring = layout.cp / layout.ulysses;
+  const int sizes[] = {layout.tp, layout.ulysses, ring, layout.shard, layout.dp, layout.pp};
   Extent extent;
   const auto index = static_cast<std::size_t>(axis);
   for (std::size_t inner = 0; inner < index; ++inner) extent.stride *= sizes[inner];
@@ -22,9 +24,11 @@ Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
 }
 
 // What one rank reaches on a level.
-cluster::TransferCost cost_of(Level level, Transfer transfer, const CostContext& context) {
+cluster::TransferCost cost_of(Level level, const Group& group, Transfer transfer,
+                              const CostContext& context) {
   if (level == Level::kNode) {
-    cluster::TransferCost cost = context.layout.shared_window    ? context.figures.window
+    const bool in_window = context.layout.shared_window && !group.by_messages;
+    cluster::TransferCost cost = in_window                       ? context.figures.window
                                  : transfer == Transfer::kGather ? context.figures.all_gather
                                                                  : context.figures.reduce_scatter;
     cost.latency_s *= context.placement.slowdown;
@@ -44,7 +48,8 @@ Group group_of(const mesh::Layout& layout, const Placement& placement, MeshAxis 
   const bool several_nodes = placement.num_ranks > placement.ranks_per_node;
   const bool parted = placement.ranks_per_node % (extent.size * extent.stride) != 0;
   const bool alone = extent.size == 1;
-  return {extent.size, several_nodes && parted && !alone ? Level::kNetwork : Level::kNode};
+  return {.size = extent.size,
+          .level = several_nodes && parted && !alone ? Level::kNetwork : Level::kNode};
 }
 
 double transfer_seconds(double bytes, const Group& group, Transfer transfer,
@@ -53,7 +58,7 @@ double transfer_seconds(double bytes, const Group& group, Transfer transfer,
   double seconds = 0;
   for (const Level level : {Level::kNode, Level::kNetwork}) {
     if (level > group.level) break;
-    const auto cost = cost_of(level, transfer, context);
+    const auto cost = cost_of(level, group, transfer, context);
     seconds = std::max(seconds, cost.latency_s * (group.size - 1) + bytes / cost.bytes_per_s);
   }
   return seconds;

@@ -5,7 +5,8 @@
 namespace ptrain::plan {
 
 // Innermost in the order of ranks first.
-enum class MeshAxis { kTp, kCp, kShard, kDp, kPp, kWorld };
+// kShard: shard x cp, over which parameters are sharded.
+enum class MeshAxis { kTp, kUlysses, kRing, kShard, kDp, kPp, kWorld };
 
 // Levels of the network, innermost first.
 enum class Level { kNode, kNetwork };
@@ -14,6 +15,7 @@ enum class Level { kNode, kNetwork };
 struct Group {
   int size = 1;
   Level level = Level::kNode;
+  bool by_messages = false;  // in a layout with a shared window too
   bool operator==(const Group&) const = default;
 };
 Group group_of(const mesh::Layout& layout, const Placement& placement, MeshAxis axis);

@@ -1,5 +1,8 @@
 #include "launcher/plan/cost/network.h"
 
+#include <cstdlib>
+#include <string>
+
 namespace ptrain::plan {
 
 namespace {
@@ -33,8 +36,71 @@ double reduce_seconds(const Action& action, const CostContext& context) {
   const double over_shard =
       reduce_scatter_seconds(bytes, group(MeshAxis::kShard, context), context);
   if (action.attribute("axis") == "shard") return over_shard;
-  return over_shard +
-         all_reduce_seconds(bytes / context.layout.shard, group(MeshAxis::kDp, context), context);
+  return over_shard + all_reduce_seconds(bytes / context.layout.num_shards(),
+                                         group(MeshAxis::kDp, context), context);
+}
+
+// What layers exchange is in no window.
+Group tensor_ranks(const CostContext& context) {
+  Group ranks = group(MeshAxis::kTp, context);
+  ranks.by_messages = true;
+  return ranks;
+}
+
+Group ranks_along(std::string_view axis, const CostContext& context) {
+  const bool is_ring = axis == "ring";
+  if (!is_ring && axis != "ulysses") return tensor_ranks(context);
+  Group ranks = group(is_ring ? MeshAxis::kRing : MeshAxis::kUlysses, context);
+  ranks.by_messages = true;
+  return ranks;
+}
+
+double tokens_of(const CostContext& context) {
+  return static_cast<double>(context.layout.micro_batch * context.sequence / context.layout.cp);
+}
+
+// Of a layer's call: `token_bytes` of every token of the micro-batch.
+double layer_exchange_seconds(const Action& action, const CostContext& context) {
+  const double bytes = std::strtod(std::string(action.attribute("token_bytes")).c_str(), nullptr) *
+                       tokens_of(context);
+  const std::string_view kind = action.attribute("kind");
+  Group ranks = ranks_along(action.attribute("axis"), context);
+  if (kind == "reduce_scatter") return reduce_scatter_seconds(bytes, ranks, context);
+  if (kind != "shift") return all_gather_seconds(bytes, ranks, context);
+  ranks.size = 2;  // to one neighbour, from another
+  return transfer_seconds(bytes, ranks, Transfer::kGather, context);
+}
+
+// Of a group: the gradients of what the ranks of the tensor axis all hold.
+double sum_gradients_seconds(const Action& action, const CostContext& context) {
+  std::int64_t elements = 0;
+  for (const auto& parameter : context.architecture.parameters)
+    if (parameter.group == action.group && parameter.sum_ranks > 1)
+      elements += parameter.num_elements();
+  const Group ranks = tensor_ranks(context);
+  const double bytes = static_cast<double>(elements * size_of(context.architecture.dtype)) *
+                       ranks.size / context.layout.num_shards();
+  return all_gather_seconds(bytes, ranks, context);
+}
+
+double exchange_seconds(const Action& action, const CostContext& context) {
+  return action.layer_first >= 0 ? layer_exchange_seconds(action, context)
+                                 : sum_gradients_seconds(action, context);
+}
+
+// From one rank to the next stage's.
+double send_seconds(const CostContext& context) {
+  const model::Architecture& architecture = context.architecture;
+  const double bytes = tokens_of(context) * static_cast<double>(architecture.config.hidden_size *
+                                                                size_of(architecture.dtype));
+  const Group pair{2, group(MeshAxis::kPp, context).level};
+  return transfer_seconds(bytes, pair, Transfer::kGather, context);
+}
+
+double sync_tied_seconds(const Action& action, const CostContext& context) {
+  const double bytes = buffer_bytes(action.group, context.architecture.dtype, context);
+  const Group pair{2, group(MeshAxis::kPp, context).level};
+  return all_reduce_seconds(bytes / context.layout.num_shards(), pair, context);
 }
 
 }  // namespace
@@ -56,8 +122,15 @@ double network_seconds(const Action& action, const CostContext& context) {
   switch (action.kind) {
     case Kind::kUnshard:
       return unshard_seconds(action, context);
+    case Kind::kSendForward:
+    case Kind::kSendBackward:
+      return send_seconds(context);
+    case Kind::kSyncTied:
+      return sync_tied_seconds(action, context);
     case Kind::kReduceGrad:
       return reduce_seconds(action, context);
+    case Kind::kExchange:
+      return exchange_seconds(action, context);
     case Kind::kGradNorm:
       return all_reduce_seconds(kNormBytes, group(MeshAxis::kWorld, context), context);
     default:

@@ -11,8 +11,8 @@ double all_gather_seconds(double bytes, const Group& group, const CostContext& c
 double reduce_scatter_seconds(double bytes, const Group& group, const CostContext& context);
 double all_reduce_seconds(double bytes, const Group& group, const CostContext& context);
 
-// Seconds of what an action communicates: UNSHARD, REDUCE_GRAD (over shard, then dp) and the count
-// and norm of GRAD_NORM. 0 for the others. In a shared window nothing is gathered.
+// Seconds of what an action communicates: UNSHARD, REDUCE_GRAD (over shard, then dp), EXCHANGE, and
+// the count and norm of GRAD_NORM. 0 for the others. In a shared window nothing is gathered.
 double network_seconds(const program::Action& action, const CostContext& context);
 
 }  // namespace ptrain::plan

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "launcher/plan/rules/rules.h"
 
@@ -41,20 +40,19 @@ std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& sp
   differences.check(fixed.ulysses > 0, "cp.ulysses", fixed.ulysses, layout.ulysses);
   differences.check(fixed.ep > 0, "ep", fixed.ep, layout.ep);
   differences.check(fixed.etp > 0, "etp", fixed.etp, layout.etp);
-  if (!fixed.schedule.empty() && fixed.schedule != layout.schedule)
+  if (!fixed.schedule.empty() && layout.num_stages() == 1)
     differences.add(fmt::format("schedule is fixed at {}", fixed.schedule));
-  if (!fixed.stages.empty() &&
-      fixed.stages != fmt::format("{}", fmt::join(layout.stage_layers, ",")))
+  if (!fixed.stages.empty() && layout.num_stages() == 1)
     differences.add(fmt::format("stages are fixed at {}", fixed.stages));
   // Without a shard axis zero has no meaning; it is then only an offence where sharding was
   // possible.
-  const bool zero_matters = layout.shard > 1 || (fixed.shard == 0 && space.num_ranks > 1);
+  const bool zero_matters = layout.num_shards() > 1 || (fixed.shard == 0 && space.num_ranks > 1);
   differences.check(fixed.zero > 0 && zero_matters, "zero", fixed.zero,
-                    layout.shard > 1 ? layout.zero : -1);
+                    layout.num_shards() > 1 ? layout.zero : -1);
   differences.check(fixed.micro_batch > 0, "micro_batch", fixed.micro_batch, layout.micro_batch);
   if (fixed.recompute && *fixed.recompute != layout.recompute)
     differences.add(fmt::format("recompute is fixed at {}", recipe::to_string(*fixed.recompute)));
-  const bool gathers = layout.shard > 1 && layout.zero == 3 && !layout.shared_window;
+  const bool gathers = layout.num_shards() > 1 && layout.zero == 3 && !layout.shared_window;
   differences.check(fixed.prefetch.has_value() && gathers, "prefetch", fixed.prefetch.value_or(0),
                     layout.prefetch);
   return differences.objection();

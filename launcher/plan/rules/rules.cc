@@ -5,9 +5,9 @@ namespace ptrain::plan {
 namespace {
 
 constexpr Rule kRules[] = {
-    {"dp", is_available},
-    {"dp", rows_divide},
-    {"prefetch", is_as_fixed},
+    {"tp", tensor_divides},      {"ulysses", context_divides},   {"dp", is_available},
+    {"dp", rows_divide},         {"micro_batch", tokens_divide}, {"schedule", stages_fit},
+    {"schedule", schedule_fits}, {"prefetch", is_as_fixed},
 };
 
 }  // namespace

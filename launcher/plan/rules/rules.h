@@ -26,6 +26,13 @@ struct Rule {
 };
 
 std::optional<Objection> is_available(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& space);
+// Once `schedule` is set, which sets the stages too.
+std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space);
+// Tokens of a row, heads, and models that ranks with a part of a row do not run.
+std::optional<Objection> context_divides(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space);
 

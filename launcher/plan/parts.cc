@@ -1,0 +1,112 @@
+#include "launcher/plan/parts.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "core/mesh/part.h"
+#include "core/program/compile.h"
+#include "launcher/plan/cost/action_cost.h"
+
+namespace ptrain::plan {
+namespace {
+
+using program::Action;
+using program::Kind;
+
+// Seconds of actions; of a pass over a layer once for all layers that are alike, since a deep model
+// repeats one block.
+class Costs {
+ public:
+  explicit Costs(const CostContext& context) : context_(context) {
+    for (const auto& layer : context.architecture.layers) alike_.push_back(first_alike(layer));
+  }
+
+  double operator()(const Action& action) {
+    if (action.lane == program::Lane::kTransfer && sent_s_ >= 0) return sent_s_;
+    const bool is_pass = action.layer_first >= 0 && action.layer_first == action.layer_last &&
+                         action.kind != Kind::kExchange;
+    if (!is_pass) {
+      const double seconds = action_seconds(action, context_);
+      if (action.lane == program::Lane::kTransfer) sent_s_ = seconds;
+      return seconds;
+    }
+    const int layer = alike_[static_cast<std::size_t>(action.layer_first)];
+    const auto [known, is_new] = known_.try_emplace({action.kind, layer}, 0.0);
+    if (is_new) known->second = action_seconds(action, context_);
+    return known->second;
+  }
+
+ private:
+  // The first layer that costs the same.
+  int first_alike(const model::LayerSpec& layer) {
+    const auto same = [&](int other) {
+      const auto& first = context_.architecture.layers[static_cast<std::size_t>(other)];
+      return first.held == layer.held && first.kind == layer.kind && first.stash == layer.stash &&
+             first.segments == layer.segments;
+    };
+    const auto found = std::ranges::find_if(distinct_, same);
+    if (found != distinct_.end()) return *found;
+    return distinct_.emplace_back(static_cast<int>(alike_.size()));
+  }
+
+  const CostContext context_;
+  double sent_s_ = -1;  // of a stream; -1: not asked yet
+  std::vector<int> distinct_, alike_;
+  std::map<std::pair<Kind, int>, double> known_;
+};
+
+}  // namespace
+
+Result<std::vector<Part>> parts_of(const model::Architecture& whole, const mesh::Layout& layout) {
+  std::vector<Part> parts;
+  for (int place = 0; place < layout.pp; ++place) {
+    Part& part = parts.emplace_back();
+    mesh::Coordinates first;
+    first.pp = place;
+    // Of a ring the rank with the middle of rows, which is one piece: it needs the most scratch.
+    first.cp = layout.cp - 1;
+    part.rank = mesh::rank_of(layout, first);
+    PTRAIN_TRY(part.architecture, mesh::part_of(whole, layout, part.rank));
+    part.buffers = mesh::plan_buffers(part.architecture, layout);
+  }
+  return parts;
+}
+
+Result<std::vector<program::Program>> compile_parts(std::span<const Part> parts,
+                                                    const mesh::Layout& layout,
+                                                    const std::string& shape) {
+  std::vector<program::Program> programs;
+  for (const Part& part : parts) {
+    PTRAIN_TRY(programs.emplace_back(),
+               program::compile({part.architecture, layout, shape}, part.rank));
+  }
+  return programs;
+}
+
+Result<Timeline> run_on_clock(const ClockInput& input, std::span<const program::Program> programs) {
+  std::vector<Costs> costs;
+  for (const Part& part : input.parts)
+    costs.emplace_back(CostContext{
+        part.architecture, input.layout, part.buffers, input.cluster.figures, input.cluster.link,
+        input.placement, input.sequence, input.attention, mesh::fullest_rank(part.buffers)});
+  SimulateOptions options;
+  options.serial = !input.placement.overlaps;
+  options.seconds = [&](const Action& action, int p) {
+    return costs[static_cast<std::size_t>(p)](action);
+  };
+  std::vector<int> all(programs.size()), ends;
+  std::iota(all.begin(), all.end(), 0);
+  for (std::size_t p = 0; p < programs.size(); ++p)
+    if (std::ranges::any_of(programs[p].actions,
+                            [](const Action& action) { return action.kind == Kind::kSyncTied; }))
+      ends.push_back(static_cast<int>(p));
+  options.members = [&](const Action& action, int) {
+    if (action.kind == Kind::kGradNorm) return all;
+    return action.kind == Kind::kSyncTied ? ends : std::vector<int>{};
+  };
+  return simulate(programs, options);
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,34 @@
+#include "core/program/pipeline.h"
+
+#include "launcher/plan/rules/rules.h"
+#include "launcher/plan/stages.h"
+
+namespace ptrain::plan {
+namespace {
+
+// Layouts of the degree that the recipe wants come closest.
+Objection from(const char* reason, const Error& error, const mesh::Layout& layout,
+               const Space& space) {
+  const bool is_wanted = space.fixed.pp == 0 || space.fixed.pp == layout.pp;
+  const double excess = static_cast<double>(layout.micro_batch) + (is_wanted ? 0 : 1e9);
+  return {reason, error.hint.empty() ? error.message : error.message + "; " + error.hint, excess};
+}
+
+}  // namespace
+
+std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& space) {
+  if (layout.num_stages() == 1) return std::nullopt;
+  const auto layers = stage_layers_of(layout, space);
+  if (layers) return std::nullopt;
+  return from("the layers do not make the stages", layers.error(), layout, space);
+}
+
+std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {
+  if (layout.num_stages() == 1 || space.architecture == nullptr) return std::nullopt;
+  const auto num_layers = static_cast<int>(space.architecture->layers.size());
+  const auto pipeline = program::pipeline_of(layout, num_layers, true);
+  if (pipeline) return std::nullopt;
+  return from("the schedule does not suit the layout", pipeline.error(), layout, space);
+}
+
+}  // namespace ptrain::plan

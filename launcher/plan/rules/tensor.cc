@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include "core/mesh/part.h"
+#include "launcher/plan/rules/rules.h"
+
+namespace ptrain::plan {
+
+// Heads, widths, vocabulary, and optimizers that work on whole matrices.
+std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space& space) {
+  if (layout.tp == 1 || space.architecture == nullptr) return std::nullopt;
+  const model::Decoder& decoder = space.architecture->decoder;
+  if (decoder.moe.num_experts > 0 || decoder.latent.key_value_rank > 0)
+    return Objection{"tp above 1 is not available for experts and latent attention in this version",
+                     fmt::format("tp {}", layout.tp), static_cast<double>(layout.tp)};
+  mesh::Layout alone;
+  alone.tp = layout.tp;
+  const auto part = mesh::part_of(*space.architecture, alone, 0);
+  if (part) return std::nullopt;
+  const Error& error = part.error();
+  return Objection{"tp does not divide the model",
+                   error.hint.empty() ? error.message : error.message + "; " + error.hint,
+                   static_cast<double>(layout.tp)};
+}
+
+std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& space) {
+  const std::int64_t tokens = layout.micro_batch * space.sequence / layout.cp;
+  if (tokens % layout.tp == 0) return std::nullopt;
+  int nearest = layout.tp;
+  while (tokens % nearest != 0) --nearest;
+  return Objection{"tp does not divide the tokens of a micro-batch",
+                   fmt::format("{} tokens over tp {}; the nearest that divides is tp {}", tokens,
+                               layout.tp, nearest),
+                   static_cast<double>(tokens % layout.tp)};
+}
+
+}  // namespace ptrain::plan

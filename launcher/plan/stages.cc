@@ -1,0 +1,123 @@
+#include "launcher/plan/stages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/schedule/csv.h"
+
+namespace ptrain::plan {
+namespace {
+
+double flops_of(const model::LayerSpec& layer, std::int64_t sequence) {
+  double flops = 0;
+  for (const model::Segment& segment : layer.segments)
+    flops += segment.flops_per_token +
+             segment.flops_per_attended_pair * static_cast<double>(sequence) / 2;
+  return flops;
+}
+
+// Of a split of the layers up to one: the longest stage, then how uneven all are. Smaller is
+// better.
+using Score = std::pair<double, double>;
+constexpr Score kNone{std::numeric_limits<double>::infinity(), 0};
+
+// By dynamic programming: best[n] is that of the first n layers in so many stages, cut[n] where the
+// last of these begins.
+class Splitter {
+ public:
+  explicit Splitter(const std::vector<double>& flops) : sums_(flops.size() + 1, 0) {
+    std::partial_sum(flops.begin(), flops.end(), sums_.begin() + 1);
+  }
+
+  std::vector<int> split(int num_stages) {
+    best_.assign(sums_.size(), kNone);
+    best_[0] = {0, 0};
+    std::vector<std::vector<std::size_t>> cuts;
+    for (int stage = 0; stage < num_stages; ++stage) cuts.push_back(add_stage());
+    std::vector<int> counts;
+    std::size_t end = sums_.size() - 1;
+    for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut) {
+      counts.push_back(static_cast<int>(end - (*cut)[end]));
+      end = (*cut)[end];
+    }
+    std::ranges::reverse(counts);
+    return counts;
+  }
+
+ private:
+  std::vector<std::size_t> add_stage() {
+    std::vector<Score> next(sums_.size(), kNone);
+    std::vector<std::size_t> cut(sums_.size(), 0);
+    for (std::size_t end = 1; end < sums_.size(); ++end)
+      for (std::size_t begin = 0; begin < end; ++begin) {
+        if (best_[begin] == kNone) continue;
+        const double flops = sums_[end] - sums_[begin];
+        const Score score{std::max(best_[begin].first, flops), best_[begin].second + flops * flops};
+        if (score < next[end]) next[end] = score, cut[end] = begin;
+      }
+    best_ = std::move(next);
+    return cut;
+  }
+
+  std::vector<double> sums_;  // of the layers before
+  std::vector<Score> best_;
+};
+
+}  // namespace
+
+Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
+                                         std::int64_t sequence, int num_stages) {
+  const auto num_layers = static_cast<int>(architecture.layers.size());
+  if (num_stages > num_layers)
+    return fail(ExitCode::kUsage,
+                fmt::format("{} stages, but the model has {} layers, embedding and head counted",
+                            num_stages, num_layers),
+                fmt::format("pp x virtual may be {} at most", num_layers));
+  std::vector<double> flops;
+  for (const auto& layer : architecture.layers) flops.push_back(flops_of(layer, sequence));
+  return Splitter(flops).split(num_stages);
+}
+
+Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages) {
+  std::vector<int> counts;
+  for (const char* at = text.data(); at != text.data() + text.size();) {
+    const char* end = text.data() + text.size();
+    int count = 0;
+    const auto [next, error] = std::from_chars(at, end, count);
+    const bool goes_on = next != end && *next == ',' && next + 1 != end;
+    if (error != std::errc() || count < 1 || (next != end && !goes_on))
+      return fail(ExitCode::kUsage, fmt::format("parallel.stages: '{}' is no list of counts", text),
+                  "give whole numbers from 1 on, separated by commas: 9,8,9");
+    counts.push_back(count);
+    at = next == end ? end : next + 1;
+  }
+  const int sum = std::accumulate(counts.begin(), counts.end(), 0);
+  if (static_cast<int>(counts.size()) == num_stages && sum == num_layers) return counts;
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("parallel.stages names {} layers in {} stages, but pp x virtual is {} and the "
+                  "model has {} layers, embedding and head counted",
+                  sum, counts.size(), num_stages, num_layers),
+      fmt::format("give {} counts that add up to {}, or leave it out", num_stages, num_layers));
+}
+
+Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space) {
+  if (space.architecture == nullptr) return std::vector<int>{};
+  const auto num_layers = static_cast<int>(space.architecture->layers.size());
+  if (!space.fixed.stages.empty())
+    return stages_from(space.fixed.stages, num_layers, layout.num_stages());
+  return balanced_stages(*space.architecture, space.sequence, layout.num_stages());
+}
+
+int virtual_stages_of(const std::string& schedule_csv, int pp) {
+  const auto schedule = schedule::from_csv(schedule_csv, "the schedule's file");
+  return schedule ? std::max(1, schedule->num_stages / pp) : 1;
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/mesh/layout.h"
+#include "core/model/architecture.h"
+#include "launcher/plan/space.h"
+
+namespace ptrain::plan {
+
+// Layers of each of `num_stages` stages, in model order, so that the stage that computes longest
+// computes as short as can be, and the others as evenly: by the floating-point operations of a
+// token in rows of `sequence`, embedding and head counted. Errors (kUsage): more stages than
+// layers.
+Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
+                                         std::int64_t sequence, int num_stages);
+
+// What a recipe says ("9,8,9"). Errors (kUsage): not whole numbers by commas, not one a stage, not
+// all layers of the model; with what would do.
+Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages);
+
+// Those of a layout of the space: as the recipe fixes them, else balanced.
+Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space);
+
+// Stages a rank of a schedule's file on `pp` ranks; 1 where it cannot be read.
+int virtual_stages_of(const std::string& schedule_csv, int pp);
+
+}  // namespace ptrain::plan

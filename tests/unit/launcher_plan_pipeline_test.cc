@@ -1,0 +1,144 @@
+// Programs of pipelines on the clock, against the makespans that are published for their orders
+// (unit costs: F 1, B 2, I 1, W 1), and what the planner refuses.
+
+#include <gtest/gtest.h>
+
+#include "core/program/compile.h"
+#include "launcher/plan/enumerate.h"
+#include "launcher/plan/explain.h"
+#include "launcher/plan/simulate.h"
+#include "tests/support/compile_world.h"
+#include "tests/support/small_llama.h"
+
+namespace ptrain::plan {
+namespace {
+
+using program::Action;
+using program::Kind;
+using support::small_llama;
+
+double unit_cost(const Action& action, double sending) {
+  switch (action.kind) {
+    case Kind::kForward:
+    case Kind::kBackwardInput:
+    case Kind::kBackwardWeight:
+      return 1;
+    case Kind::kBackward:
+      return 2;
+    case Kind::kSendForward:
+    case Kind::kSendBackward:
+      return sending;
+    default:
+      return 0;
+  }
+}
+
+// One block a stage; the ends of the model cost nothing.
+double makespan(const char* schedule, int num_virtual, int num_micro_batches, double sending) {
+  mesh::Layout layout;
+  layout.pp = 4;
+  layout.num_virtual = num_virtual;
+  layout.schedule = schedule;
+  layout.num_micro_batches = num_micro_batches;
+  layout.stage_layers.assign(static_cast<std::size_t>(layout.num_stages()), 1);
+  layout.stage_layers.front() = layout.stage_layers.back() = 2;
+  const auto architecture = small_llama(layout.num_stages());
+  const auto world = support::compile_world({architecture, layout, "s"});
+  SimulateOptions options;
+  options.seconds = [&](const Action& action, int) {
+    const bool is_end = action.layer_first == 0 || action.layer_first == layout.num_stages() + 1;
+    return is_end ? 0 : unit_cost(action, sending);
+  };
+  options.members = [](const Action& action, int) {
+    return action.kind == Kind::kGradNorm ? std::vector{0, 1, 2, 3} : std::vector<int>{};
+  };
+  return simulate(world, options)->step_s;
+}
+
+TEST(PipelineClock, TakesAsLongAsIsPublished) {
+  EXPECT_EQ(makespan("gpipe", 1, 8, 0), 33);
+  EXPECT_EQ(makespan("1f1b", 1, 8, 0), 33);
+  EXPECT_EQ(makespan("eager_1f1b", 1, 8, 0), 33);
+  EXPECT_EQ(makespan("gpipe_2bp", 1, 8, 0), 30);
+  EXPECT_EQ(makespan("zb_h1", 1, 8, 0), 27);
+  EXPECT_EQ(makespan("interleaved_1f1b", 2, 8, 0), 57);
+  EXPECT_EQ(makespan("breadth_first", 2, 8, 0), 57);
+  EXPECT_EQ(makespan("zb_v", 2, 8, 0), 51);
+  EXPECT_EQ(makespan("v_half", 2, 8, 0), 53);
+  EXPECT_EQ(makespan("gpipe", 1, 8, 1), 39);
+  EXPECT_EQ(makespan("1f1b", 1, 8, 1), 49);
+  EXPECT_EQ(makespan("zb_h1", 1, 8, 1), 41);
+}
+
+struct Refusal {
+  const char* name;
+  recipe::Parallel fixed;
+  const char* reason;
+  const char* detail;
+};
+
+class Refusals : public testing::TestWithParam<int> {};
+
+recipe::Parallel fixed(int pp, int num_virtual, const char* schedule, const char* stages = "") {
+  recipe::Parallel parallel;
+  parallel.dp = parallel.shard = parallel.tp = 1;
+  parallel.pp = pp;
+  parallel.num_virtual = num_virtual;
+  parallel.schedule = schedule;
+  parallel.stages = stages;
+  parallel.micro_batch = 2;
+  return parallel;
+}
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> all = {
+      {"FewMicroBatches", fixed(4, 2, "dualpipe_v"), "the schedule does not suit the layout", "8"},
+      {"NoSuchSchedule", fixed(4, 1, "1f2b"), "the schedule does not suit the layout", "1f2b"},
+      {"TwoCopies", fixed(4, 2, "dualpipe"), "the schedule does not suit the layout", "twice"},
+      {"WrongVirtual", fixed(4, 1, "zb_v"), "the schedule does not suit the layout", "2 virtual"},
+      {"TooManyStages", fixed(4, 3, "interleaved_1f1b"), "the layers do not make the stages",
+       "10 at most"},
+      {"WrongStages", fixed(4, 1, "1f1b", "4,3,2"), "the layers do not make the stages",
+       "4 counts that add up to 10"},
+      {"NoStages", fixed(4, 1, "1f1b", "4;3;3"), "the layers do not make the stages", "9,8,9"},
+  };
+  return all;
+}
+
+TEST_P(Refusals, SayWhatWouldDo) {
+  const Refusal& refusal = refusals()[static_cast<std::size_t>(GetParam())];
+  const auto architecture = small_llama(8);
+  Space space{4, 8, refusal.fixed};
+  space.architecture = &architecture;
+  space.sequence = 16;
+  const Enumeration all = enumerate(space);
+  EXPECT_TRUE(all.legal.empty());
+  bool found = false;
+  for (const Rejected& rejected : all.rejected)
+    if (rejected.layout.pp == 4 && rejected.reason == refusal.reason &&
+        rejected.detail.find(refusal.detail) != std::string::npos)
+      found = true;
+  EXPECT_TRUE(found) << refusal.name;
+  for (const auto& one : summarize(all.rejected))
+    if (!found) ADD_FAILURE() << one.reason << ": " << one.nearest;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::Range(0, 7));
+
+TEST(PipelineLayouts, OfAFileTakeItsOrder) {
+  const auto architecture = small_llama(4);
+  Space space{2, 4, fixed(2, 0, "order.csv")};
+  space.architecture = &architecture;
+  space.schedule_csv = "0F0,2F0,2B0,0B0,0F1,2F1,2B1,0B1\n1F0,3F0,3B0,1B0,1F1,3F1,3B1,1B1\n";
+  const Enumeration all = enumerate(space);
+  ASSERT_FALSE(all.legal.empty());
+  for (const mesh::Layout& layout : all.legal) {
+    EXPECT_EQ(layout.num_virtual, 2);
+    EXPECT_EQ(layout.num_micro_batches, 2);
+    EXPECT_EQ(layout.schedule_csv, space.schedule_csv);
+    EXPECT_EQ(layout.stage_layers.size(), 4U);
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::plan
