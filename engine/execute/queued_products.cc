@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 
 namespace ptrain::execute {
 namespace {
@@ -65,7 +66,7 @@ void QueuedProducts::multiply(int layer, int micro_batch, GradientTargets& gradi
     PT_CHECK(!parameters.empty());
     const layers::GradientTarget now = gradients.target(parameters.front());
     entry.products[p].target.tensor.data = now.tensor.data;
-    entry.products[p].target.accumulate = now.accumulate;
+    entry.products[p].target.accumulate = now.accumulate && !planted(Bug::kQueuedOverwritten);
     for (const int parameter : parameters) gradients.written(parameter);
   }
   layers::backward_weight(entry.products);
