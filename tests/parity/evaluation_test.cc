@@ -102,6 +102,14 @@ mesh::Layout with_context(mesh::Layout value, int ring, int ulysses) {
   return value;
 }
 
+mesh::Layout pipeline(mesh::Layout value, int pp, int num_virtual, const char* schedule) {
+  value.pp = pp;
+  value.num_virtual = num_virtual;
+  value.schedule = schedule;
+  value.num_micro_batches = 2 * pp;  // of a step; validation takes one at a time
+  return value;
+}
+
 TEST(Evaluation, IsTheSameOnAnyLayout) {
   const Result one = evaluate(layout(1, 1, 1, 1)).front();
   EXPECT_EQ(one.validation.num_targets, targets_of_rows());
@@ -111,7 +119,9 @@ TEST(Evaluation, IsTheSameOnAnyLayout) {
        {layout(1, 1, 1, 4), layout(2, 1, 1, 1), layout(1, 2, 3, 3), layout(1, 3, 3, 1),
         layout(3, 1, 1, 2), layout(2, 2, 2, 1), shared(2, 1, 2), shared(2, 2, 1),
         with_context(layout(1, 1, 1, 2), 2, 1), with_context(layout(2, 1, 3, 1), 1, 2),
-        with_context(layout(1, 1, 1, 1), 2, 2), with_context(shared(2, 1, 1), 3, 1)}) {
+        with_context(layout(1, 1, 1, 1), 2, 2), with_context(shared(2, 1, 1), 3, 1),
+        pipeline(layout(1, 1, 1, 2), 2, 1, "1f1b"), pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v"),
+        pipeline(shared(2, 1, 1), 2, 1, "zb_h1")}) {
     for (const Result& result : evaluate(each)) {
       EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
       EXPECT_EQ(result.validation.num_targets, one.validation.num_targets);
