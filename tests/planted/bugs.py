@@ -46,7 +46,7 @@ CAUGHT_BY = {
     "norm_of_copies": ("unit_engine_execute", "StepEnd.TheNormCountsCopiesOnce"),
     "experts_untrained": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/mixtral_float64"),
     "router_detached": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/deepseek_v3_float64"),
-    "idle_expert_skipped": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/qwen3_moe_float64"),
+    "idle_expert_skipped": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/deepseek_v3_float64"),
     "shared_key_lost": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/deepseek_v2_float64"),
     "capacity_of_batch": ("parity_experts", "FamiliesByLayouts/Experts.DropTheSameTokens/mixtral_accumulate4"),
     "balance_of_first_row": ("parity_experts",
