@@ -179,7 +179,8 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
   const std::string prefix = shape.parallel ? shape_path(i, "parallel.") : "parallel.";
   const int ranks = recipe.cluster.ranks_per_node;
   const std::int64_t product = std::int64_t{parallel.dp} * parallel.shard;
-  if (ranks > 0 && product > 0 && product != ranks) {
+  // The other axes may take the rest.
+  if (ranks > 0 && product > 0 && ranks % product != 0) {
     out.push_back(
         {{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
          fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product, ranks)});
