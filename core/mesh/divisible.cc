@@ -60,7 +60,8 @@ Status check_axis(std::string_view axis, int degree, const std::vector<Splits>& 
 // Of the heads that tp leaves a rank.
 Status check_context(const model::Architecture& whole, const Layout& layout) {
   if (layout.cp == 1) return {};
-  if (whole.decoder.moe.num_experts > 0)
+  const auto& experts = whole.decoder.has_experts;
+  if (std::ranges::find(experts, true) != experts.end())
     return fail(
         ExitCode::kUsage,
         fmt::format("layout: cp is {}, and ranks that share rows do not run experts in this "

@@ -65,6 +65,9 @@ constexpr Case kCases[] = {
     {"gemma2_ring2", "gemma2", 2, 1, 1, 1, 1, 1, 12, 1},
     {"gemma2_ulysses2_shard2_zero3", "gemma2", 1, 2, 1, 1, 2, 3, 3, 2, kFull},
     {"gemma3_ring4", "gemma3", 4, 1, 1, 1, 1, 1, 12, 1},
+    {"deepseek_v2_ring2", "deepseek_v2", 2, 1, 1, 1, 1, 1, 12, 1},
+    {"deepseek_v3_ulysses4", "deepseek_v3", 1, 4, 1, 1, 1, 1, 3, 4, kFull},
+    {"deepseek_v3_ring2_ulysses2_zero3", "deepseek_v3", 2, 2, 1, 1, 1, 3, 3, 4, kSelective},
     {"gemma3_ring2_ulysses2_tp2", "gemma3", 2, 2, 2, 1, 1, 1, 6, 2, kSelective},
 };
 
@@ -72,6 +75,8 @@ Experiment experiment_of(const Case& value, DType dtype) {
   Experiment experiment;
   experiment.model = support::small_model(value.family);
   experiment.model.vocab_size = 64;
+  if (experiment.model.first_k_dense_replace > 0)  // latent attention, but no experts
+    experiment.model.first_k_dense_replace = experiment.model.num_hidden_layers;
   experiment.dtype = dtype;
   experiment.rows = value.rows;
   experiment.layout.cp = value.ring * value.ulysses;
