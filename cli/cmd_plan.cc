@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "core/mesh/part.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "launcher/plan/report.h"
@@ -24,8 +25,8 @@ Result<std::string> programs_text(const run::Plan& plan, int rank) {
   PTRAIN_TRY(const auto architecture, model::make_architecture(plan.recipe));
   std::string text;
   for (const run::ShapePlan& shape : plan.shapes) {
-    PTRAIN_TRY(const auto program,
-               program::compile({architecture, shape.layout, shape.name}, rank));
+    PTRAIN_TRY(const auto part, mesh::part_of(architecture, shape.layout, rank));
+    PTRAIN_TRY(const auto program, program::compile({part, shape.layout, shape.name}, rank));
     text += program::to_text(program);
   }
   return text;
