@@ -8,9 +8,9 @@ constexpr auto in_shape_parallel = [](auto& recipe, std::size_t i) -> auto& {
   return *recipe.shapes[i].parallel;
 };
 
-// The rows of a layout, once for the general one and once for a shape's own.
+// The rows of a layout: over how many ranks.
 template <class Owner>
-void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner) {
+void add_degrees(std::vector<Field>& all, const std::string& prefix, Owner owner) {
   append(
       all,
       row({.path = prefix + "dp",
@@ -37,27 +37,6 @@ void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner)
            .zero_word = "auto",
            .description = "Ranks that share every matrix of a layer."},
           owner, &Parallel::tp),
-      row({.path = prefix + "pp",
-           .unit = "ranks",
-           .range = {1, 1 << 20},
-           .zero_word = "auto",
-           .description = "Ranks that the layers are dealt out to (pipeline)."},
-          owner, &Parallel::pp),
-      row({.path = prefix + "virtual",
-           .unit = "stages",
-           .range = {1, 1024},
-           .zero_word = "auto",
-           .description = "Stages of a pipeline rank."},
-          owner, &Parallel::num_virtual),
-      row({.path = prefix + "schedule",
-           .description = "Order of a pipeline's work: a name of `ptrain schedule --list`, or a "
-                          "file in the CSV of torch.distributed.pipelining; empty: the planner "
-                          "chooses."},
-          owner, &Parallel::schedule),
-      row({.path = prefix + "stages",
-           .description = "Layers of each stage in model order, separated by commas; embedding and "
-                          "head count as layers; empty: balanced by cost."},
-          owner, &Parallel::stages),
       row({.path = prefix + "cp.ring",
            .unit = "ranks",
            .range = {1, 1 << 20},
@@ -83,7 +62,42 @@ void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner)
            .range = {1, 1 << 20},
            .zero_word = "auto",
            .description = "Ranks that share the matrices of one expert."},
-          owner, &Parallel::etp),
+          owner, &Parallel::etp));
+}
+
+// How layers are dealt out to a pipeline, and in what order they work.
+template <class Owner>
+void add_pipeline(std::vector<Field>& all, const std::string& prefix, Owner owner) {
+  append(
+      all,
+      row({.path = prefix + "pp",
+           .unit = "ranks",
+           .range = {1, 1 << 20},
+           .zero_word = "auto",
+           .description = "Ranks that the layers are dealt out to (pipeline)."},
+          owner, &Parallel::pp),
+      row({.path = prefix + "virtual",
+           .unit = "stages",
+           .range = {1, 1024},
+           .zero_word = "auto",
+           .description = "Stages of a pipeline rank."},
+          owner, &Parallel::num_virtual),
+      row({.path = prefix + "schedule",
+           .description = "Order of a pipeline's work: a name of `ptrain schedule --list`, or a "
+                          "file in the CSV of torch.distributed.pipelining; empty: the planner "
+                          "chooses."},
+          owner, &Parallel::schedule),
+      row({.path = prefix + "stages",
+           .description = "Layers of each stage in model order, separated by commas; embedding and "
+                          "head count as layers; empty: balanced by cost."},
+          owner, &Parallel::stages));
+}
+
+// What a rank does with its rows.
+template <class Owner>
+void add_work(std::vector<Field>& all, const std::string& prefix, Owner owner) {
+  append(
+      all,
       row({.path = prefix + "micro_batch",
            .unit = "rows",
            .range = {1, 1 << 24},
@@ -113,6 +127,14 @@ void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner)
                           "nothing else fits."},
           owner, &Parallel::offload,
           {{"auto", std::nullopt}, {"none", Offload::kNone}, {"optimizer", Offload::kOptimizer}}));
+}
+
+// Once for the general layout and once for a shape's own.
+template <class Owner>
+void add_layout(std::vector<Field>& all, const std::string& prefix, Owner owner) {
+  add_degrees(all, prefix, owner);
+  add_pipeline(all, prefix, owner);
+  add_work(all, prefix, owner);
 }
 
 }  // namespace
