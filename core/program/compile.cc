@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <utility>
+
 #include "core/program/passes/passes.h"
 
 namespace ptrain::program {
@@ -14,11 +17,42 @@ Status check_range(std::string_view field, std::int64_t value, std::int64_t low,
               fmt::format("allowed: {} to {}", low, high));
 }
 
-Status check_absent(std::string_view axis, int degree) {
-  if (degree == 1) return {};
-  return fail(ExitCode::kUsage,
-              fmt::format("layout: {} is {}, but this build runs dp and shard only", axis, degree),
-              fmt::format("set {} to 1", axis));
+constexpr std::int64_t kMost = 1 << 20;
+
+// The product of the degrees is the number of ranks, which must stay a number.
+Status check_degrees(const mesh::Layout& layout) {
+  const std::pair<std::string_view, int> degrees[] = {{"dp", layout.dp},
+                                                      {"shard", layout.shard},
+                                                      {"cp", layout.cp},
+                                                      {"tp", layout.tp},
+                                                      {"pp", layout.pp}};
+  std::int64_t num_ranks = 1;
+  for (const auto& [axis, degree] : degrees) {
+    PTRAIN_CHECK(check_range(axis, degree, 1, kMost / num_ranks));
+    num_ranks *= degree;
+  }
+  return check_range("virtual", layout.num_virtual, 1, kMost / layout.pp);
+}
+
+Status check_experts(const mesh::Layout& layout) {
+  if (layout.ep == 1 && layout.etp == 1) return {};
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("layout: ep is {} and etp {}, but this build keeps all experts of a layer "
+                  "on each rank",
+                  layout.ep, layout.etp),
+      "set both to 1");
+}
+
+Status check_pipeline(const mesh::Layout& layout) {
+  if (layout.num_stages() == 1) return {};
+  if (layout.schedule.empty() && layout.schedule_csv.empty())
+    return fail(ExitCode::kUsage, "layout: a pipeline has no schedule",
+                "name one of `ptrain schedule --list`");
+  if (layout.shared_window)
+    return fail(ExitCode::kUsage, "layout: stages of a pipeline share no window of memory",
+                "leave shared_window out");
+  return {};
 }
 
 // `rank`: of the pipeline.
@@ -43,27 +77,15 @@ std::vector<Action> run_passes(const CompileInput& input, const Pipeline& pipeli
 }  // namespace
 
 Status check_layout(const mesh::Layout& layout) {
-  constexpr std::int64_t kMost = 1 << 20;
-  PTRAIN_CHECK(check_absent("ep", layout.ep));
-  PTRAIN_CHECK(check_absent("etp", layout.etp));
-  PTRAIN_CHECK(check_range("dp", layout.dp, 1, kMost));
-  PTRAIN_CHECK(check_range("shard", layout.shard, 1, kMost / layout.dp));
-  PTRAIN_CHECK(check_range("pp", layout.pp, 1, kMost / (layout.dp * layout.shard)));
-  PTRAIN_CHECK(check_range("cp", layout.cp, 1, kMost));
+  PTRAIN_CHECK(check_degrees(layout));
+  PTRAIN_CHECK(check_experts(layout));
   PTRAIN_CHECK(check_range("ulysses", layout.ulysses, 1, layout.cp));
   if (layout.cp % layout.ulysses != 0)
     return fail(ExitCode::kUsage,
                 fmt::format("layout: ulysses is {}, which does not divide cp {}", layout.ulysses,
                             layout.cp),
                 "cp is the product of ring and ulysses");
-  PTRAIN_CHECK(check_range("virtual", layout.num_virtual, 1, kMost));
-  if (layout.num_stages() > 1 && layout.schedule.empty() && layout.schedule_csv.empty())
-    return fail(ExitCode::kUsage, "layout: a pipeline has no schedule",
-                "name one of `ptrain schedule --list`");
-  if (layout.num_stages() > 1 && layout.shared_window)
-    return fail(ExitCode::kUsage, "layout: stages of a pipeline share no window of memory",
-                "leave shared_window out");
-  PTRAIN_CHECK(check_range("tp", layout.tp, 1, kMost));
+  PTRAIN_CHECK(check_pipeline(layout));
   PTRAIN_CHECK(check_range("zero", layout.zero, 1, 3));
   PTRAIN_CHECK(check_range("micro_batch", layout.micro_batch, 1, kMost));
   PTRAIN_CHECK(check_range("number of micro-batches", layout.num_micro_batches, 1, kMost));

@@ -83,8 +83,7 @@ TEST(Plan, ShapesThatDoNotFitAreRefused) {
   for (const char* axis : {"dp", "shard", "cp", "tp", "pp"})
     json["shapes"][0]["layout"][axis] = 1 << 20;
   EXPECT_EQ(refused(json),
-            "plan: shape 'short': layout: tp is 1048576, but this build runs dp and "
-            "shard only");
+            "plan: shape 'short': layout: shard is 1048576");  // times dp: no number of ranks
 }
 
 // Found when the plan is read, before anything is started on it.
@@ -102,8 +101,11 @@ TEST(Plan, NumbersOutOfTheirRangeAreRefused) {
   EXPECT_EQ(refused("prefetch", -1), "plan: shape 'short': layout: prefetch is -1");
   EXPECT_EQ(refused("zero", 4), "plan: shape 'short': layout: zero is 4");
   EXPECT_EQ(refused("micro_batch", 0), "plan: shape 'short': layout: micro_batch is 0");
-  EXPECT_EQ(refused("tp", 2),
-            "plan: shape 'short': layout: tp is 2, but this build runs dp and shard only");
+  EXPECT_EQ(refused("tp", 0), "plan: shape 'short': layout: tp is 0");
+  EXPECT_EQ(refused("tp", 1 << 20), "plan: shape 'short': layout: tp is 1048576");
+  EXPECT_EQ(refused("ep", 2),
+            "plan: shape 'short': layout: ep is 2 and etp 1, but this build keeps all experts of a "
+            "layer on each rank");
 }
 
 TEST(Plan, PlacesAndPredictionsOutOfTheirRangeAreRefused) {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "engine/base/engine_error.h"
 #include "engine/kernels/expert_rows.h"
 #include "engine/kernels/router.h"
+#include "tests/support/expert_kernels.h"
 
 namespace ptrain::kernels {
 namespace {
@@ -21,17 +21,7 @@ std::vector<std::int32_t> chosen_of(const RouterShape& shape, std::vector<double
   return chosen;
 }
 
-class Router : public testing::Test {
- protected:
-  void SetUp() override {
-    std::int32_t expert = 0;
-    try {
-      sort_by_expert(contiguous(&expert, DType::kInt32, 1, 1), 1);
-    } catch (const EngineError&) {
-      GTEST_SKIP() << "not on these kernels";
-    }
-  }
-};
+using Router = test::WithExpertKernels<testing::Test>;
 
 using Chosen = std::vector<std::int32_t>;
 

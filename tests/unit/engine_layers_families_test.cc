@@ -6,8 +6,7 @@
 #include <random>
 
 #include "core/model/hf_config.h"
-#include "engine/base/engine_error.h"
-#include "engine/kernels/expert_rows.h"
+#include "tests/support/expert_kernels.h"
 #include "tests/support/fixture_reader.h"
 #include "tests/support/layer_model.h"
 
@@ -125,21 +124,11 @@ struct Case {
   }
 };
 
-// The kernels of GPUs have none for experts and latent attention.
-bool has_expert_kernels() {
-  std::int32_t expert = 0;
-  try {
-    kernels::sort_by_expert(contiguous(&expert, DType::kInt32, 1, 1), 1);
-  } catch (const EngineError&) {
-    return false;
-  }
-  return true;
-}
-
 class Families : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (GetParam().has_experts && !has_expert_kernels()) GTEST_SKIP() << "not on these kernels";
+    if (GetParam().has_experts && !test::has_expert_kernels())
+      GTEST_SKIP() << "not on these kernels";
   }
 };
 

@@ -5,9 +5,8 @@
 #include <numeric>
 #include <random>
 
-#include "engine/base/engine_error.h"
-#include "engine/kernels/expert_rows.h"
 #include "engine/layers/router_part.h"
+#include "tests/support/expert_kernels.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain {
@@ -153,7 +152,8 @@ struct Router {
   std::vector<std::int32_t> chosen;
 };
 
-class RouterLosses : public testing::TestWithParam<const char*> {};
+using RouterLosses = test::WithExpertKernels<testing::TestWithParam<const char*>>;
+using RouterValues = test::WithExpertKernels<testing::Test>;
 
 TEST_P(RouterLosses, AreThePlainFormulasOfEveryRow) {
   Router router(GetParam(), 0.3, 0.02);
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Families, RouterLosses,
                          testing::Values("qwen3_moe", "deepseek_v2", "deepseek_v3"));
 
 // Loads that are the same give a balance loss of 1 a target.
-TEST(RouterLosses, EvenLoadsAreWorthOne) {
+TEST_F(RouterValues, EvenLoadsAreWorthOne) {
   Router router("qwen3_moe", 1, 0);
   std::ranges::fill(router.weight, 0);
   layers::RouterSums sums;
@@ -213,7 +213,7 @@ TEST(RouterLosses, EvenLoadsAreWorthOne) {
   EXPECT_NEAR(sums.balance_loss, 4 + 7, 1e-12);
 }
 
-TEST(RouterBias, GetsTheExcessOfLoadsAsItsGradient) {
+TEST_F(RouterValues, BiasGetsTheExcessOfLoadsAsItsGradient) {
   Router router("deepseek_v3", 0, 0);
   layers::RouterSums sums;
   router.run(sums);
