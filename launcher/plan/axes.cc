@@ -18,6 +18,18 @@ int left(const Layout& layout, const Space& space) {
 
 Values degrees(const Layout& layout, const Space& space) { return divisors(left(layout, space)); }
 
+// Of an axis whose ranks work on the same rows.
+template <int recipe::Parallel::*member>
+Values sharers(const Layout& layout, const Space& space) {
+  const bool is_free = space.fixed.*member == 0;
+  return space.data_ranks_only && is_free ? Values{1} : degrees(layout, space);
+}
+
+Values context_degrees(const Layout& layout, const Space& space) {
+  const bool is_free = space.fixed.ring == 0 && space.fixed.ulysses == 0;
+  return space.data_ranks_only && is_free ? Values{1} : degrees(layout, space);
+}
+
 template <int Layout::*member>
 void set_degree(Layout& layout, std::int64_t value, const Space&) {
   layout.*member = static_cast<int>(value);
@@ -88,9 +100,9 @@ Values prefetches(const Layout& layout, const Space& space) {
 }
 
 constexpr Axis kAxes[] = {
-    {"pp", degrees, set_pipeline},
-    {"tp", degrees, set_degree<&Layout::tp>},
-    {"cp", degrees, set_degree<&Layout::cp>},
+    {"pp", sharers<&recipe::Parallel::pp>, set_pipeline},
+    {"tp", sharers<&recipe::Parallel::tp>, set_degree<&Layout::tp>},
+    {"cp", context_degrees, set_degree<&Layout::cp>},
     {"ulysses", ulysses_degrees, set_degree<&Layout::ulysses>},
     {"shard", degrees, set_degree<&Layout::shard>},
     {"dp", [](const Layout& layout, const Space& space) { return Values{left(layout, space)}; },

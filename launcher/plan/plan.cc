@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "core/base/divide.h"
 #include "core/mesh/part.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "core/program/offload_plan.h"
 #include "core/program/validate.h"
+#include "launcher/plan/degrees.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {
@@ -24,12 +26,6 @@ Status check_shape(const recipe::Shape& shape) {
       fmt::format("shape '{}': global_batch_tokens ({}) is not a whole number of rows of {} tokens",
                   shape.name, shape.global_batch_tokens, shape.sequence),
       "make it a multiple of sequence");
-}
-
-// Ranks that work on the same rows, as far as the recipe fixes them.
-int fixed_sharers(const recipe::Parallel& fixed) {
-  return std::max(1, fixed.tp) * std::max(1, fixed.pp) * std::max(1, fixed.ring) *
-         std::max(1, fixed.ulysses);
 }
 
 bool rows_divide(const recipe::Recipe& recipe, int num_ranks) {
@@ -57,7 +53,10 @@ Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, i
                 fmt::format("dp x shard = {} ranks do not divide over {} nodes", fixed, num_nodes),
                 "change parallel.dp, parallel.shard or cluster.nodes");
   }
-  for (int ranks = cores; ranks > 1; --ranks)
+  int most = cores;  // but for what the recipe needs
+  for (const auto& shape : recipe.shapes)
+    most = std::max(most, divide_up(fixed_sharers(parallel_of(recipe, shape)), num_nodes));
+  for (int ranks = most; ranks > 1; --ranks)
     if (rows_divide(recipe, ranks * num_nodes)) return ranks;
   return 1;
 }
@@ -222,6 +221,8 @@ Result<Planning> plan_recipe(const PlanInput& input) {
   for (const auto& shape : recipe.shapes) PTRAIN_CHECK(check_shape(shape));
   PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(recipe));
   PTRAIN_TRY(const Placement placement, place_ranks(recipe, input.cluster, out.notes));
+  for (const recipe::Shape& shape : recipe.shapes)
+    PTRAIN_CHECK(check_degrees(shape.name, parallel_of(recipe, shape), placement.num_ranks));
   if (input.cluster.figures.assumed)
     out.notes.push_back("times come from assumed figures, not from this machine");
   note_slow_bfloat16(architecture, input.cluster.figures, out.notes);

@@ -244,12 +244,18 @@ std::string cut_of(const Layout& layout) {
   return mesh::to_string(cut);
 }
 
-// Ranks or rejects every layout of the space that offloads so much.
-Status add_layouts(const SearchInput& input, recipe::Offload offload, Ranking& ranking) {
+// Ranks or rejects every layout of a part of the space: with this offload, and with or without
+// ranks that work on the same rows.
+struct PartOfSpace {
+  recipe::Offload offload = recipe::Offload::kNone;
+  bool data_ranks_only = false;
+};
+Status add_layouts(const SearchInput& input, const PartOfSpace& part, Ranking& ranking) {
   const std::int64_t rows = input.shape.global_batch_tokens / input.shape.sequence;
-  Enumeration all = enumerate({input.placement.num_ranks, rows, input.fixed,
-                               input.placement.shares_memory(), offload, &input.architecture,
-                               input.shape.sequence, input.schedule_csv, input.placement.on_gpus});
+  Enumeration all =
+      enumerate({input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory(),
+                 part.offload, &input.architecture, input.shape.sequence, input.schedule_csv,
+                 input.placement.on_gpus, part.data_ranks_only});
   // What cannot be has been listed without offloading.
   if (ranking.rejected.empty()) ranking.rejected = std::move(all.rejected);
   const std::int64_t memory = rank_memory(input);
@@ -284,11 +290,16 @@ Result<Ranking> search(const SearchInput& input) {
   using recipe::Offload;
   Ranking ranking{input.shape.name, {}, {}};
   const auto fixed = input.fixed.offload;
-  if (fixed != Offload::kOptimizer) PTRAIN_CHECK(add_layouts(input, Offload::kNone, ranking));
-  const bool nothing_fits =
-      ranking.ranked.empty() && keeps_state(input.architecture) && !input.placement.on_gpus;
-  if (fixed == Offload::kOptimizer || (!fixed && nothing_fits))
-    PTRAIN_CHECK(add_layouts(input, Offload::kOptimizer, ranking));
+  const Offload first = fixed.value_or(Offload::kNone);
+  PTRAIN_CHECK(add_layouts(input, {first, true}, ranking));
+  // The other axes make the space a hundred times larger.
+  if (ranking.ranked.empty()) {
+    ranking.rejected.clear();
+    PTRAIN_CHECK(add_layouts(input, {first, false}, ranking));
+  }
+  const bool offloads = !fixed && keeps_state(input.architecture) && !input.placement.on_gpus;
+  if (ranking.ranked.empty() && offloads)
+    PTRAIN_CHECK(add_layouts(input, {Offload::kOptimizer, true}, ranking));
   rank_all(ranking.ranked, rank_memory(input));
   return ranking;
 }

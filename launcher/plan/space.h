@@ -19,6 +19,8 @@ struct Space {
   std::int64_t sequence = 0;      // tokens of a row
   std::string schedule_csv = {};  // of the file that `fixed` names as schedule
   bool on_gpus = false;
+  // tp, pp and cp stay 1 where the recipe leaves them free.
+  bool data_ranks_only = false;
 };
 
 }  // namespace ptrain::plan

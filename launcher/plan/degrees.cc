@@ -1,0 +1,41 @@
+#include "launcher/plan/degrees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ptrain::plan {
+
+int fixed_sharers(const recipe::Parallel& fixed) {
+  return std::max(1, fixed.tp) * std::max(1, fixed.pp) * std::max(1, fixed.ring) *
+         std::max(1, fixed.ulysses);
+}
+
+Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks) {
+  if (fixed.ep > 1 || fixed.etp > 1)
+    return fail(ExitCode::kUsage,
+                fmt::format("shape '{}': parallel.ep and parallel.etp above 1 are not available in "
+                            "this version: each rank keeps all experts of its layers",
+                            name),
+                "leave them out");
+  const std::pair<std::string_view, int> degrees[] = {
+      {"dp", fixed.dp}, {"shard", fixed.shard},  {"tp", fixed.tp},
+      {"pp", fixed.pp}, {"cp.ring", fixed.ring}, {"cp.ulysses", fixed.ulysses}};
+  std::string text;
+  std::int64_t product = 1;
+  for (const auto& [axis, degree] : degrees) {
+    if (degree <= 1) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis, degree);
+    product *= degree;
+  }
+  if (num_ranks % product == 0) return {};
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("shape '{}': parallel fixes {}, and {} does not divide the {} of this run", name,
+                  text, product, num_ranks == 1 ? "one rank" : fmt::format("{} ranks", num_ranks)),
+      "change a degree, or give cluster.ranks_per_node (more ranks than cores may share "
+      "them)");
+}
+
+}  // namespace ptrain::plan

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/base/result.h"
+#include "core/recipe/recipe.h"
+
+namespace ptrain::plan {
+
+// Ranks that work on the same rows, as far as the recipe fixes them.
+int fixed_sharers(const recipe::Parallel& fixed);
+
+// Whether the degrees that shape `name` fixes can belong to a layout of `num_ranks` ranks at all.
+// Error (kUsage): they do not divide it, or an axis is not available in this version.
+Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks);
+
+}  // namespace ptrain::plan
