@@ -105,10 +105,11 @@ std::string man_page(const std::vector<CommandWords>& commands) {
     if (!command.footer.empty()) text += ".PP\n" + troff(command.footer) + "\n";
   }
   return text +
-         ".SH EXIT STATUS\n0: done. 2: the command line or the recipe is wrong. 3: something "
-         "outside "
-         "is missing. 4: no layout fits. 10 to 16: the run failed. 20, 21: it stopped, with a "
-         "checkpoint. 22: it failed again without progress.\n";
+         ".SH EXIT STATUS\n0: done. 1: a bug of ptrain. 2: the command line or the recipe is "
+         "wrong. 3: something outside is missing. 4: no layout fits. 10 to 16: the run failed. 20, "
+         "21: it stopped, with a checkpoint where it had begun to train. 22: it failed again "
+         "without "
+         "progress. 128 and more: a signal ended it.\n";
 }
 
 }  // namespace ptrain::cli

@@ -32,16 +32,15 @@ std::vector<Reserved> make_reserved() {
   std::vector<Reserved> all;
   reserve_parallel(all, "parallel.");
   reserve_parallel(all, "shapes[].parallel.");
-  all.insert(all.end(), {
-                            {"data.validation[].weight", "weighting of sources", "1"},
-                            {"optimizer.no_decay", "a list of parameters without weight decay"},
-                            {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
-                            {"cluster.slurm.array",
-                             "a job array: each of its tasks would be the same run, so submit a "
-                             "run for each; it"},
-                            {"cluster.links", "a description of links"},
-                            {"replan", "planning again during a run"},
-                        });
+  all.insert(all.end(),
+             {
+                 {"data.validation[].weight", "weighting of sources", "1"},
+                 {"optimizer.no_decay", "a list of parameters without weight decay"},
+                 {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
+                 {"cluster.slurm.array", "a job array, of which each task would be the same run,"},
+                 {"cluster.links", "a description of links"},
+                 {"replan", "planning again during a run"},
+             });
   return all;
 }
 

@@ -13,12 +13,6 @@ int fixed_sharers(const recipe::Parallel& fixed) {
 }
 
 Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks) {
-  if (fixed.ep > 1 || fixed.etp > 1)
-    return fail(ExitCode::kUsage,
-                fmt::format("shape '{}': parallel.ep and parallel.etp above 1 are not available in "
-                            "this version: each rank keeps all experts of its layers",
-                            name),
-                "leave them out");
   const std::pair<std::string_view, int> degrees[] = {
       {"dp", fixed.dp}, {"shard", fixed.shard},  {"tp", fixed.tp},
       {"pp", fixed.pp}, {"cp.ring", fixed.ring}, {"cp.ulysses", fixed.ulysses}};

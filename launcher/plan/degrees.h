@@ -9,7 +9,7 @@ namespace ptrain::plan {
 int fixed_sharers(const recipe::Parallel& fixed);
 
 // Whether the degrees that shape `name` fixes can belong to a layout of `num_ranks` ranks at all.
-// Error (kUsage): they do not divide it, or an axis is not available in this version.
+// Error (kUsage): they do not divide it.
 Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks);
 
 }  // namespace ptrain::plan

@@ -27,7 +27,7 @@ struct Setup {
   double expected_save_s = 30;                 // of a checkpoint, before any was written
   std::vector<std::string> nodes = {};         // of that job, in the order in which srun fills them
   Replan replan = {};                          // for fewer of these nodes
-  // Looks at the plan\'s nodes before the first attempt: warnings, or why it cannot start.
+  // Looks at the plan's nodes before the first attempt: warnings, or why it cannot start.
   std::function<Result<std::vector<std::string>>(const run::Plan&)> preflight = {};
 };
 

@@ -15,6 +15,7 @@ namespace ptrain::program {
 namespace {
 
 using mesh::Layout;
+using support::drop;
 using support::small_llama;
 using World = std::vector<Program>;
 
@@ -169,17 +170,6 @@ TEST(PipelineProgram, RandomSchedulesAreLegal) {
     ASSERT_EQ(message(validate(world, architecture, layout, Queues::kOne)), "")
         << layout.schedule_csv;
     ASSERT_EQ(message(validate(world, architecture, layout)), "") << layout.schedule_csv;
-  }
-}
-
-void drop(Program& program, std::size_t at) {
-  program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(at));
-  for (std::size_t i = 0; i < program.actions.size(); ++i) {
-    Action& action = program.actions[i];
-    action.id = static_cast<int>(i);
-    std::erase(action.after, static_cast<int>(at));
-    for (int& id : action.after)
-      if (id > static_cast<int>(at)) --id;
   }
 }
 

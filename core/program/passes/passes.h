@@ -42,14 +42,14 @@ Draft add_reduction(Draft draft, const PassContext& context);
 // that cannot begin before the receiver is ready.
 Draft add_transfers(Draft draft, const Pipeline& pipeline, int rank);
 
-// SYNC_TIED where a tied head and the embedding are on two pipeline ranks, of which `rank` is one.
-Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassContext& context);
-
 // By group: whether tensor ranks hold copies of some of it, each with a part of the gradient.
 std::vector<bool> groups_summed(const model::Architecture& architecture);
 // EXCHANGE kind=sum_gradients axis=tp of those groups, once a step, behind all else that adds to
 // them.
 Draft add_tensor_sums(Draft draft, const PassContext& context);
+
+// SYNC_TIED where a tied head and the embedding are on two pipeline ranks, of which `rank` is one.
+Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassContext& context);
 
 // GRAD_NORM, and one OPTIMIZER for each group that the draft's layers read.
 Draft add_optimizer(Draft draft, const PassContext& context);

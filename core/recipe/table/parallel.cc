@@ -52,16 +52,17 @@ void add_degrees(std::vector<Field>& all, const std::string& prefix, Owner owner
           owner, &Parallel::ulysses),
       row({.path = prefix + "ep",
            .unit = "ranks",
-           .range = {1, 1 << 20},
+           .range = {1, 1},
            .zero_word = "auto",
-           .description = "Ranks that the experts of a layer are dealt out to; it divides dp x "
-                          "shard x cp x tp."},
+           .description =
+               "Ranks that the experts of a layer are dealt out to; in this version each "
+               "rank keeps all experts of its layers."},
           owner, &Parallel::ep),
       row({.path = prefix + "etp",
            .unit = "ranks",
-           .range = {1, 1 << 20},
+           .range = {1, 1},
            .zero_word = "auto",
-           .description = "Ranks that share the matrices of one expert."},
+           .description = "Ranks that share the matrices of one expert; none do in this version."},
           owner, &Parallel::etp));
 }
 

@@ -1,5 +1,5 @@
-// Experts and latent attention have no kernels for GPUs yet: whoever gets here is told so. Plans
-// are refused before (launcher/plan/rules/available.cc).
+// Experts and latent attention have no kernels for GPUs yet: whoever gets here is told so. Runs are
+// refused before (cli/engine_module.cc).
 #include "engine/base/engine_error.h"
 #include "engine/kernels/expert_rows.h"
 #include "engine/kernels/rotary.h"
