@@ -119,6 +119,7 @@ Tensor GroupBuffer::gradient(int parameter) {
 void GroupBuffer::fill_gradients() {
   for (std::size_t i = 0; i < written_.size(); ++i)
     if (!written_[i]) kernels::set_zero(gradient(plan_.placements[i].parameter));
+  written_.assign(written_.size(), true);
 }
 
 void GroupBuffer::clear_gradients() {

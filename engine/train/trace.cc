@@ -38,7 +38,7 @@ Trace::~Trace() { executor_.observe(nullptr); }
 void Trace::name_rows() {
   append(name_of("process_name", rank_, 0, fmt::format("rank {}", rank_)).dump());
   using enum program::Lane;
-  for (const auto lane : {kCompute, kGather, kReduce, kCopyOut, kCopyIn})
+  for (const auto lane : {kCompute, kGather, kReduce, kTransfer, kCopyOut, kCopyIn})
     append(
         name_of("thread_name", rank_, static_cast<int>(lane), std::string(program::to_string(lane)))
             .dump());

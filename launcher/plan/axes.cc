@@ -47,8 +47,8 @@ void set_pipeline(Layout& layout, std::int64_t value, const Space& space) {
 }
 
 Values virtuals(const Layout& layout, const Space& space) {
-  if (space.fixed.num_virtual > 0) return {space.fixed.num_virtual};
   if (layout.pp == 1) return {1};
+  if (space.fixed.num_virtual > 0) return {space.fixed.num_virtual};
   if (!space.schedule_csv.empty()) return {virtual_stages_of(space.schedule_csv, layout.pp)};
   return {1, 2};
 }

@@ -30,9 +30,11 @@ Status check_shape(const recipe::Shape& shape) {
 
 bool rows_divide(const recipe::Recipe& recipe, int num_ranks) {
   return std::all_of(recipe.shapes.begin(), recipe.shapes.end(), [&](const recipe::Shape& shape) {
-    const int sharers = fixed_sharers(parallel_of(recipe, shape));
+    const recipe::Parallel& fixed = parallel_of(recipe, shape);
+    const int sharers = fixed_sharers(fixed);
+    const int least = sharers * std::max(1, fixed.dp) * std::max(1, fixed.shard);
     const std::int64_t rows = shape.global_batch_tokens / shape.sequence;
-    return num_ranks % sharers == 0 && rows % (num_ranks / sharers) == 0;
+    return num_ranks % least == 0 && rows % (num_ranks / sharers) == 0;
   });
 }
 

@@ -34,6 +34,18 @@ struct OneRank {
   std::unique_ptr<comm::Communicator> world = comm::make_single();
 };
 
+// What is added to the gradient of a parameter that no backward wrote, such as another rank's,
+// stays.
+TEST(StepEnd, GradientsAreFilledOnce) {
+  OneRank rank;
+  state::GroupBuffer& group = rank.group(0);
+  group.fill_gradients();
+  const Tensor gradient = rank.gradient(0);
+  gradient.as<float>()[0] = 5;
+  group.fill_gradients();
+  EXPECT_EQ(gradient.as<float>()[0], 5);
+}
+
 // By hand: gradients 30 and 40 summed over 10 targets are a mean gradient of norm 5; clipped to 2.5
 // it is halved.
 TEST(StepEnd, ClipsTheNormOfTheMeanGradient) {

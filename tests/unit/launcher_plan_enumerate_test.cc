@@ -122,6 +122,25 @@ TEST(Enumerate, ZeroWithoutShardingIsNoOffence) {
   for (const auto& layout : enumerate({2, 2, fixed}).legal) EXPECT_EQ(layout.shard, 2);
 }
 
+// Where tp takes all ranks there is nothing to shard.
+TEST(Enumerate, ZeroIsNoOffenceWhereOtherAxesTakeAllRanks) {
+  recipe::Parallel fixed;
+  fixed.zero = 3;
+  fixed.tp = 2;
+  const auto legal = enumerate({2, 2, fixed}).legal;
+  EXPECT_FALSE(legal.empty());
+  for (const auto& layout : legal) EXPECT_EQ(layout.tp, 2);
+}
+
+// One pipeline rank has one stage: the recipe's two are for layouts with more ranks.
+TEST(Enumerate, VirtualStagesNeedAPipeline) {
+  recipe::Parallel fixed;
+  fixed.num_virtual = 2;
+  const auto legal = enumerate({4, 8, fixed}).legal;
+  EXPECT_FALSE(legal.empty());
+  for (const auto& layout : legal) EXPECT_GT(layout.pp, 1) << mesh::to_string(layout);
+}
+
 TEST(WhyRecompute, ComparesWithTheSameLayoutThatKeepsAll) {
   constexpr auto stash = static_cast<std::size_t>(program::MemoryClass::kStash);
   Ranking ranking{"one", std::vector<Candidate>(3), {}};

@@ -48,6 +48,20 @@ TEST(Place, OneRankACoreWhereTheRowsDivide) {
   EXPECT_EQ(crowded->slowdown, 4);
 }
 
+// 12 rows. Of 12 cores dp 3 x tp 2 takes 6 or 12; dp 4 x tp 2 divides only 8 of them.
+TEST(Place, TakesAsManyRanksAsTheDegreesDivide) {
+  std::vector<std::string> notes;
+  auto recipe = small_recipe();
+  recipe.parallel.tp = 2;
+  recipe.parallel.dp = 3;
+  EXPECT_EQ(place_ranks(recipe, machine(12), notes)->num_ranks, 12);
+  recipe.parallel.dp = 4;
+  EXPECT_EQ(place_ranks(recipe, machine(12), notes)->num_ranks, 8);
+  recipe.parallel.dp = 0;
+  recipe.parallel.pp = 4;  // more ranks than cores, as the recipe wants
+  EXPECT_EQ(place_ranks(recipe, machine(2), notes)->num_ranks, 8);
+}
+
 TEST(Place, FollowsTheRecipe) {
   std::vector<std::string> notes;
   auto recipe = small_recipe();

@@ -46,7 +46,8 @@ std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& sp
     differences.add(fmt::format("stages are fixed at {}", fixed.stages));
   // Without a shard axis zero has no meaning; it is then only an offence where sharding was
   // possible.
-  const bool zero_matters = layout.num_shards() > 1 || (fixed.shard == 0 && space.num_ranks > 1);
+  const bool could_shard = space.num_ranks > layout.pp * layout.tp * layout.cp;
+  const bool zero_matters = layout.num_shards() > 1 || (fixed.shard == 0 && could_shard);
   differences.check(fixed.zero > 0 && zero_matters, "zero", fixed.zero,
                     layout.num_shards() > 1 ? layout.zero : -1);
   differences.check(fixed.micro_batch > 0, "micro_batch", fixed.micro_batch, layout.micro_batch);
