@@ -20,6 +20,8 @@ struct Case {
   std::int64_t micro_batch, num_micro_batches;
   Recompute recompute = Recompute::kNone;
   bool window = false;
+  int pp = 1, num_virtual = 1;
+  const char* schedule = "";
 };
 
 constexpr Case kCases[] = {
@@ -32,6 +34,8 @@ constexpr Case kCases[] = {
     {"shard4_zero3_selective", 1, 4, 3, 1, 3, Recompute::kSelective},
     {"hsdp2x2_zero3", 2, 2, 3, 1, 3},
     {"hsdp2x2_zero2_window", 2, 2, 2, 1, 3, Recompute::kFull, true},
+    {"pp2_zb_h1_shard2_zero2", 1, 2, 2, 1, 6, Recompute::kNone, false, 2, 1, "zb_h1"},
+    {"pp2_zb_v_recompute", 1, 1, 1, 2, 6, Recompute::kFull, false, 2, 2, "zb_v"},
 };
 
 Experiment experiment_of(const char* family, const Case& value, DType dtype) {
@@ -45,6 +49,9 @@ Experiment experiment_of(const char* family, const Case& value, DType dtype) {
   experiment.layout.num_micro_batches = value.num_micro_batches;
   experiment.layout.recompute = value.recompute;
   experiment.layout.shared_window = value.window;
+  experiment.layout.pp = value.pp;
+  experiment.layout.num_virtual = value.num_virtual;
+  experiment.layout.schedule = value.schedule;
   return experiment;
 }
 
@@ -62,8 +69,7 @@ void expect_same_steps(const Trajectory& run, const Trajectory& truth, double bo
 void expect_same_parameters(const Trajectory& run, const Trajectory& truth, double bound) {
   for (const auto& [name, parameter] : truth.final_parameters)
     for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound)
-          << name << "[" << i << "]";
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound) << name << "[" << i << "]";
 }
 
 class Experts : public testing::TestWithParam<std::tuple<const char*, Case>> {
@@ -107,13 +113,14 @@ TEST_P(Experts, DropTheSameTokens) {
   expect_same_steps(train(limited), truth, 1e-9);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    FamiliesByLayouts, Experts,
-    testing::Combine(testing::Values("mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"),
-                     testing::ValuesIn(kCases)),
-    [](const auto& each) {
-      return std::string(std::get<0>(each.param)) + "_" + std::get<1>(each.param).name;
-    });
+INSTANTIATE_TEST_SUITE_P(FamiliesByLayouts, Experts,
+                         testing::Combine(testing::Values("mixtral", "qwen3_moe", "deepseek_v2",
+                                                          "deepseek_v3"),
+                                          testing::ValuesIn(kCases)),
+                         [](const auto& each) {
+                           return std::string(std::get<0>(each.param)) + "_" +
+                                  std::get<1>(each.param).name;
+                         });
 
 // Each expert's matrices are orthogonalised by themselves, by the rank that owns them.
 TEST(MuonOfExperts, EqualsOneProcess) {
@@ -130,8 +137,8 @@ TEST(MuonOfExperts, EqualsOneProcess) {
 // The bias of an expert that has more than its share falls by the rate, that of one with less
 // rises, once a step; its gradient is no part of the norm.
 TEST(RouterBias, FollowsTheLoads) {
-  const Experiment experiment = experiment_of("deepseek_v3", {"one", 1, 1, 1, 3, 4},
-                                              DType::kFloat64);
+  const Experiment experiment =
+      experiment_of("deepseek_v3", {"one", 1, 1, 1, 3, 4}, DType::kFloat64);
   Experiment once = experiment;
   once.num_steps = 1;
   const auto run = train(once);
