@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "tests/parity/trajectory.h"
+#include "tests/parity/expectations.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain::parity {
@@ -56,20 +56,9 @@ Experiment experiment_of(const char* family, const Case& value, DType dtype) {
 }
 
 void expect_same_steps(const Trajectory& run, const Trajectory& truth, double bound) {
-  ASSERT_EQ(run.losses.size(), truth.losses.size());
-  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
-    EXPECT_NEAR(run.losses[i], truth.losses[i], bound * truth.losses[i]) << "step " << i + 1;
-    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], bound * truth.grad_norms[i]);
-  }
-  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), bound) << name;
-}
-
-void expect_same_parameters(const Trajectory& run, const Trajectory& truth, double bound) {
-  for (const auto& [name, parameter] : truth.final_parameters)
-    for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound) << name << "[" << i << "]";
+  expect_losses(run, truth, bound);
+  expect_norms(run, truth, bound);
+  expect_gradients(run, truth, bound);
 }
 
 class Experts : public testing::TestWithParam<std::tuple<const char*, Case>> {
@@ -86,7 +75,7 @@ TEST_P(Experts, EqualOneProcessInFloat64) {
   const auto run = train(experiment(DType::kFloat64));
   const auto truth = train(one_rank(DType::kFloat64));
   expect_same_steps(run, truth, 1e-9);
-  expect_same_parameters(run, truth, 1e-6 * 1e-2 * 3);
+  expect_parameters(run, truth, 1e-6 * 1e-2 * 3);
 }
 
 // Of a few steps: later a token near a tie may go elsewhere.
@@ -96,11 +85,7 @@ TEST_P(Experts, EqualOneProcessInFloat32) {
 }
 
 TEST_P(Experts, RepeatBitForBit) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    const auto first = train(experiment(dtype)), second = train(experiment(dtype));
-    EXPECT_EQ(first.losses, second.losses);
-    EXPECT_EQ(first.final_parameters, second.final_parameters);
-  }
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) expect_repeats(experiment(dtype));
 }
 
 // Tokens beyond an expert's capacity drop, counted row by row: no layout changes which.
@@ -130,7 +115,7 @@ TEST(MuonOfExperts, EqualsOneProcess) {
     sharded.optimizer.kind = one.optimizer.kind = recipe::OptimizerKind::kMuon;
     const auto run = train(sharded), truth = train(one);
     expect_same_steps(run, truth, 1e-9);
-    expect_same_parameters(run, truth, 1e-6 * 1e-2 * 3);
+    expect_parameters(run, truth, 1e-6 * 1e-2 * 3);
   }
 }
 

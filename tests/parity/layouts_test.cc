@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/parity/trajectory.h"
+#include "tests/parity/expectations.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain::parity {
@@ -108,20 +108,10 @@ class Layouts : public testing::TestWithParam<std::tuple<Case, bool>> {
 TEST_P(Layouts, EqualOneProcessInFloat64) {
   const auto run = train(experiment_in(DType::kFloat64));
   const auto truth = train(one_rank(value(), DType::kFloat64));
-  ASSERT_EQ(run.losses.size(), truth.losses.size());
-  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
-    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-9 * truth.losses[i]) << "step " << i + 1;
-    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
-  }
-  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
-  const Experiment experiment = experiment_in(DType::kFloat64);
-  for (const auto& [name, parameter] : truth.final_parameters)
-    for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
-                  1e-6 * experiment.learning_rate * experiment.num_steps)
-          << name << "[" << i << "]";
+  expect_losses(run, truth, 1e-9);
+  expect_norms(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9);
+  expect_parameters(run, truth, bound_of_parameters(experiment_in(DType::kFloat64)));
 }
 
 TEST_P(Layouts, EqualOneProcessInFloat32) {
@@ -131,10 +121,8 @@ TEST_P(Layouts, EqualOneProcessInFloat32) {
   experiment.learning_rate = reference.learning_rate = 1e-3;
   const auto run = train(experiment);
   const auto truth = train(reference);
-  for (std::size_t i = 0; i < truth.losses.size(); ++i)
-    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-5 * truth.losses[i]) << "step " << i + 1;
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-5) << name;
+  expect_losses(run, truth, 1e-5);
+  expect_gradients(run, truth, 1e-5);
   for (const auto& [name, parameter] : truth.final_parameters) {
     // The keys' part has no gradient in truth, and rounding is all that moves it.
     if (name.ends_with("c_attn.bias")) continue;
@@ -160,10 +148,8 @@ TEST_P(Layouts, EqualOneProcessInBFloat16) {
   const auto run = train(experiment);
   const auto truth = train(reference);
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
-  for (std::size_t i = 0; i < truth.losses.size(); ++i)
-    EXPECT_NEAR(run.losses[i], truth.losses[i], 2e-4 * truth.losses[i]) << "step " << i + 1;
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-5) << name;
+  expect_losses(run, truth, 2e-4);
+  expect_gradients(run, truth, 1e-5);
 }
 
 // Learning the same rows by heart from 4.1 to 3.7, losses follow those of fp32 (measured: within
@@ -188,13 +174,8 @@ TEST(BFloat16, LossesStayBesideThoseOfFloat32) {
 
 // Two runs of one layout give the same bits.
 TEST_P(Layouts, RepeatBitForBit) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    const auto experiment = experiment_in(dtype);
-    const auto first = train(experiment);
-    const auto second = train(experiment);
-    EXPECT_EQ(first.losses, second.losses);
-    EXPECT_EQ(first.final_parameters, second.final_parameters);
-  }
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
+    expect_repeats(experiment_in(dtype));
 }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<Case, bool>>& info) {

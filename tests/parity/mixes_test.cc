@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/parity/trajectory.h"
+#include "tests/parity/expectations.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain::parity {
@@ -80,26 +80,13 @@ TEST_P(Mixes, EqualOneProcess) {
   const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
   const Trajectory run = train(experiment), truth = train(one_rank(experiment));
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
-  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
-    EXPECT_NEAR(run.losses[i], truth.losses[i], 1e-9 * truth.losses[i]) << "step " << i + 1;
-    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
-  }
-  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
-  for (const auto& [name, parameter] : truth.final_parameters)
-    for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
-                  1e-6 * experiment.learning_rate * experiment.num_steps)
-          << name << "[" << i << "]";
+  expect_losses(run, truth, 1e-9);
+  expect_norms(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9);
+  expect_parameters(run, truth, bound_of_parameters(experiment));
 }
 
-TEST_P(Mixes, RepeatBitForBit) {
-  const Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
-  const Trajectory first = train(experiment), second = train(experiment);
-  EXPECT_EQ(first.losses, second.losses);
-  EXPECT_EQ(first.final_parameters, second.final_parameters);
-}
+TEST_P(Mixes, RepeatBitForBit) { expect_repeats(experiment_of(GetParam(), DType::kFloat32)); }
 
 INSTANTIATE_TEST_SUITE_P(All, Mixes, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });

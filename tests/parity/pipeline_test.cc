@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/schedule/csv.h"
-#include "tests/parity/trajectory.h"
+#include "tests/parity/expectations.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/small_model.h"
 
@@ -74,38 +74,22 @@ Experiment one_rank(const Experiment& experiment) {
 }
 
 void expect_same_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
-  ASSERT_EQ(run.losses.size(), truth.losses.size());
-  for (std::size_t i = 0; i < truth.losses.size(); ++i) {
-    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "step " << i + 1;
-    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], tolerance * truth.grad_norms[i]);
-  }
+  expect_losses(run, truth, tolerance);
+  expect_norms(run, truth, tolerance);
 }
 
 void expect_same_in_float64(const Experiment& experiment) {
   const auto run = train(experiment);
   const auto truth = train(one_rank(experiment));
   expect_same_losses(run, truth, 1e-9);
-  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
-  for (const auto& [name, gradient] : truth.first_gradients)
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), 1e-9) << name;
-  for (const auto& [name, parameter] : truth.final_parameters)
-    for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
-                  1e-6 * experiment.learning_rate * experiment.num_steps)
-          << name << "[" << i << "]";
+  expect_gradients(run, truth, 1e-9);
+  expect_parameters(run, truth, bound_of_parameters(experiment));
 }
 
-void expect_predicted_bytes(const Trajectory& run) {
-  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
-    for (const MemoryClass memory_class :
-         {MemoryClass::kParameters, MemoryClass::kGradients, MemoryClass::kOptimizer,
-          MemoryClass::kGather, MemoryClass::kStash, MemoryClass::kCommunication,
-          MemoryClass::kTemporary}) {
-      const auto index = static_cast<std::size_t>(memory_class);
-      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
-          << program::to_string(memory_class) << " of rank " << rank;
-    }
-}
+constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGradients,
+                                      MemoryClass::kOptimizer,  MemoryClass::kGather,
+                                      MemoryClass::kStash,      MemoryClass::kCommunication,
+                                      MemoryClass::kTemporary};
 
 const std::vector<Case> kCases = {
     {"gpipe_pp2", "gpipe", 2, 1, 4},
@@ -177,7 +161,7 @@ TEST_P(Pipelines, HoldWhatIsPredicted) {
     Experiment experiment = experiment_in(dtype);
     experiment.rows = RowKind::kWholeDocument;
     experiment.num_steps = 2;
-    expect_predicted_bytes(train(experiment));
+    expect_predicted_bytes(experiment, train(experiment), kPredicted);
   }
 }
 

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "tests/parity/trajectory.h"
+#include "tests/parity/expectations.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain::parity {
@@ -17,6 +15,11 @@ using recipe::Recompute;
 constexpr auto kNone = Recompute::kNone;
 constexpr auto kSelective = Recompute::kSelective;
 constexpr auto kFull = Recompute::kFull;
+
+constexpr auto kNoGradient = "k_proj.bias";  // zero in truth, rounding here
+constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGradients,
+                                      MemoryClass::kOptimizer,  MemoryClass::kGather,
+                                      MemoryClass::kStash,      MemoryClass::kTemporary};
 
 // Twelve rows a step, whatever the layout.
 struct Case {
@@ -76,36 +79,17 @@ Experiment one_rank(const Case& value, DType dtype) {
   return experiment_of(reference, dtype);
 }
 
-void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
-  ASSERT_EQ(run.losses.size(), truth.losses.size());
-  for (std::size_t i = 0; i < truth.losses.size(); ++i)
-    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "step " << i + 1;
-}
-
-void expect_gradients(const Trajectory& run, const Trajectory& truth, double tolerance) {
-  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
-  for (const auto& [name, gradient] : truth.first_gradients) {
-    if (name.ends_with("k_proj.bias")) continue;  // zero in truth, rounding here
-    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), tolerance) << name;
-  }
-}
-
 class TensorLayouts : public testing::TestWithParam<Case> {};
 
 TEST_P(TensorLayouts, EqualOneProcessInFloat64) {
-  const auto run = train(experiment_of(GetParam(), DType::kFloat64));
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  const auto run = train(experiment);
   const auto truth = train(one_rank(GetParam(), DType::kFloat64));
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
   expect_losses(run, truth, 1e-9);
-  expect_gradients(run, truth, 1e-9);
-  for (std::size_t i = 0; i < truth.grad_norms.size(); ++i)
-    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], 1e-9 * truth.grad_norms[i]);
-  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
-  for (const auto& [name, parameter] : truth.final_parameters)
-    for (std::size_t i = 0; i < parameter.size(); ++i)
-      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i],
-                  1e-6 * experiment.learning_rate * experiment.num_steps)
-          << name << "[" << i << "]";
+  expect_gradients(run, truth, 1e-9, kNoGradient);
+  expect_norms(run, truth, 1e-9);
+  expect_parameters(run, truth, bound_of_parameters(experiment));
 }
 
 TEST_P(TensorLayouts, EqualOneProcessInFloat32) {
@@ -115,7 +99,7 @@ TEST_P(TensorLayouts, EqualOneProcessInFloat32) {
   experiment.learning_rate = reference.learning_rate = 1e-3;
   const auto run = train(experiment), truth = train(reference);
   expect_losses(run, truth, 1e-5);
-  expect_gradients(run, truth, 1e-5);
+  expect_gradients(run, truth, 1e-5, kNoGradient);
 }
 
 // What is gathered and the gradients of what is summed are rounded to bfloat16 as on one rank, but
@@ -127,31 +111,18 @@ TEST_P(TensorLayouts, EqualOneProcessInBFloat16) {
   experiment.learning_rate = reference.learning_rate = 1e-3;
   const auto run = train(experiment), truth = train(reference);
   expect_losses(run, truth, 5e-4);
-  expect_gradients(run, truth, 2e-2);
+  expect_gradients(run, truth, 2e-2, kNoGradient);
 }
 
 TEST_P(TensorLayouts, RepeatBitForBit) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    const auto experiment = experiment_of(GetParam(), dtype);
-    const auto first = train(experiment), second = train(experiment);
-    EXPECT_EQ(first.losses, second.losses);
-    EXPECT_EQ(first.final_parameters, second.final_parameters);
-  }
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
+    expect_repeats(experiment_of(GetParam(), dtype));
 }
 
 void expect_predicted(Experiment experiment) {
   experiment.rows = RowKind::kWholeDocument;
   experiment.num_steps = 2;
-  const auto run = train(experiment);
-  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
-    for (const MemoryClass memory_class :
-         {MemoryClass::kParameters, MemoryClass::kGradients, MemoryClass::kOptimizer,
-          MemoryClass::kGather, MemoryClass::kStash, MemoryClass::kTemporary}) {
-      const auto index = static_cast<std::size_t>(memory_class);
-      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
-          << program::to_string(memory_class) << " of rank " << rank << " in "
-          << mesh::to_string(experiment.layout);
-    }
+  expect_predicted_bytes(experiment, train(experiment), kPredicted);
 }
 
 TEST_P(TensorLayouts, TakeThePredictedBytes) {

@@ -1,0 +1,56 @@
+#include "tests/parity/expectations.h"
+
+#include <gtest/gtest.h>
+
+namespace ptrain::parity {
+
+void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "step " << i + 1;
+}
+
+void expect_norms(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.grad_norms.size(), truth.grad_norms.size());
+  for (std::size_t i = 0; i < truth.grad_norms.size(); ++i)
+    EXPECT_NEAR(run.grad_norms[i], truth.grad_norms[i], tolerance * truth.grad_norms[i])
+        << "step " << i + 1;
+}
+
+void expect_gradients(const Trajectory& run, const Trajectory& truth, double tolerance,
+                      std::string_view left_out) {
+  ASSERT_EQ(run.first_gradients.size(), truth.first_gradients.size());
+  for (const auto& [name, gradient] : truth.first_gradients) {
+    if (!left_out.empty() && name.ends_with(left_out)) continue;
+    EXPECT_LT(relative_distance(run.first_gradients.at(name), gradient), tolerance) << name;
+  }
+}
+
+void expect_parameters(const Trajectory& run, const Trajectory& truth, double bound) {
+  for (const auto& [name, parameter] : truth.final_parameters)
+    for (std::size_t i = 0; i < parameter.size(); ++i)
+      ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound) << name << "[" << i << "]";
+}
+
+double bound_of_parameters(const Experiment& experiment) {
+  return 1e-6 * experiment.learning_rate * experiment.num_steps;
+}
+
+void expect_repeats(const Experiment& experiment) {
+  const Trajectory first = train(experiment), second = train(experiment);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.final_parameters, second.final_parameters);
+}
+
+void expect_predicted_bytes(const Experiment& experiment, const Trajectory& run,
+                            std::span<const program::MemoryClass> classes) {
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+    for (const program::MemoryClass memory_class : classes) {
+      const auto index = static_cast<std::size_t>(memory_class);
+      EXPECT_EQ(run.peak_bytes[rank][index].value, run.predicted_bytes[rank][index].value)
+          << program::to_string(memory_class) << " of rank " << rank << " in "
+          << mesh::to_string(experiment.layout);
+    }
+}
+
+}  // namespace ptrain::parity
