@@ -22,6 +22,7 @@
 #include "launcher/submit/rank_map.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
 
@@ -111,7 +112,7 @@ Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
                                                const ResumeArguments& arguments,
                                                const Planner& planner) {
   PTRAIN_TRY(run::Plan plan, read_plan(directory.plan()));
-  const std::int64_t step = newest_step(directory);
+  const std::int64_t step = supervise::newest_step(directory);
   if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (!all_overrides(arguments).empty()) {
     PTRAIN_TRY(plan, changed_plan(directory, plan, arguments, planner));

@@ -12,6 +12,7 @@
 #include "launcher/submit/job_file.h"
 #include "launcher/submit/rank_map.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
 
@@ -57,7 +58,7 @@ Result<ExitCode> train(const run::Directory& directory, const supervise::RunLock
                        supervise::StopSignals& signals) {
   PTRAIN_CHECK(check_job(directory));
   PTRAIN_TRY(const run::Plan plan, plan_on_nodes(directory));
-  if (newest_step(directory) < 0) PTRAIN_CHECK(check_not_lost(directory));
+  if (supervise::newest_step(directory) < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (!is_finished(directory, plan)) return start_run(directory, plan, lock, signals, false);
   say(fmt::format("ptrain: {} is finished: all of its steps are done", directory.root));
   return ExitCode::kDone;

@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -12,6 +11,7 @@
 
 #include "cli/output.h"
 #include "cli/run_status.h"
+#include "launcher/base/rare_question.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/supervise/run_folder.h"
 #include "launcher/supervise/signals.h"
@@ -19,8 +19,6 @@
 namespace ptrain::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kLookMs = 200;
 
@@ -40,7 +38,7 @@ class LogFollower {
   std::map<std::string, std::streamoff> copied_;  // bytes of each file
   std::string shown_;                             // the file that the last lines are of
   std::string told_;
-  Clock::time_point start_ = Clock::now(), asked_{};
+  base::RareQuestion question_;
 };
 
 // False: there is no such file.
@@ -74,13 +72,9 @@ void LogFollower::copy_all() {
   }
 }
 
-// Asked more rarely the longer it takes: the answer may come from Slurm's controller.
+// The answer may come from Slurm's controller.
 bool LogFollower::has_ended() {
-  const auto now = Clock::now();
-  const auto pause = std::clamp<std::chrono::duration<double>>(
-      (now - start_) / 20.0, std::chrono::milliseconds(500), std::chrono::seconds(20));
-  if (now - asked_ < pause) return false;
-  asked_ = now;
+  if (!question_.is_due()) return false;
   const auto status = status_of(directory_);
   if (!status) return false;  // its files are being written
   const bool goes_on = status->state == "running" || status->state == "queued";

@@ -12,11 +12,6 @@
 
 namespace ptrain::cli {
 
-std::int64_t newest_step(const run::Directory& directory) {
-  const auto steps = supervise::checkpoint_steps(directory);
-  return steps.empty() ? -1 : steps.back();
-}
-
 Status check_not_lost(const run::Directory& directory) {
   PTRAIN_TRY(const auto events, supervise::read_events(directory.events()));
   const auto is_published = [](const run::Event& event) {
@@ -30,7 +25,7 @@ Status check_not_lost(const run::Directory& directory) {
 }
 
 bool is_finished(const run::Directory& directory, const run::Plan& plan) {
-  const std::int64_t step = newest_step(directory);
+  const std::int64_t step = supervise::newest_step(directory);
   if (!supervise::next_shape_name(plan, std::max(step, plan.origin.step)).empty()) return false;
   if (step < 0) return true;
   const auto whole = resume::verify(directory.checkpoint(step), resume::Look::kContent);

@@ -1,15 +1,10 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/base/result.h"
 #include "core/run/directory.h"
 #include "core/run/plan.h"
 
 namespace ptrain::cli {
-
-// Of the newest checkpoint by its folder's name; -1: there is none.
-std::int64_t newest_step(const run::Directory& directory);
 
 // A run whose checkpoints are gone must not begin anew unasked.
 Status check_not_lost(const run::Directory& directory);

@@ -8,9 +8,9 @@
 #include "cli/engine_module.h"
 #include "cli/job_preflight.h"
 #include "cli/planning.h"
-#include "core/model/optimizer.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/preflight/preflight.h"
 #include "launcher/start/choose.h"
 #include "launcher/start/environment.h"
 #include "launcher/supervise/event_log.h"
@@ -53,12 +53,10 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 
 namespace {
 
-// Parameters and two moments in fp32, to a shared disk that many write to.
+// To a shared disk that many write to.
 double expected_save_s(const run::Plan& plan) {
-  constexpr double kBytes = 12, kBytesPerSecond = 100e6, kOverhead = 2;
-  const auto model = model::make_architecture(plan.recipe);
-  const double parameters = model ? static_cast<double>(model->num_parameters()) : 0;
-  return kOverhead + parameters * kBytes / kBytesPerSecond;
+  constexpr double kBytesPerSecond = 100e6, kOverhead = 2;
+  return kOverhead + static_cast<double>(preflight::checkpoint_bytes(plan)) / kBytesPerSecond;
 }
 
 }  // namespace

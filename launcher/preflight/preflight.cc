@@ -98,15 +98,18 @@ std::string run_step(base::Subprocess& process, RingHub& hub) {
 
 }  // namespace
 
+std::int64_t checkpoint_bytes(const run::Plan& plan) {
+  constexpr std::int64_t kBytesOfParameter = 12;
+  const auto model = model::make_architecture(plan.recipe);
+  return model ? model->num_parameters() * kBytesOfParameter : 0;
+}
+
 Needs needs_of(const run::Plan& plan) {
   constexpr std::int64_t kFiles = 128;
-  constexpr std::int64_t kBytesOfParameter = 12;  // and of its two moments
   const auto num_ranks = static_cast<std::int64_t>(plan.ranks.size());
   Needs needs;
   needs.open_files = kFiles + num_ranks;
-  if (const auto model = model::make_architecture(plan.recipe))
-    needs.disk_bytes =
-        model->num_parameters() * kBytesOfParameter * (plan.recipe.checkpoint.keep + 1);
+  needs.disk_bytes = checkpoint_bytes(plan) * (plan.recipe.checkpoint.keep + 1);
   for (const auto& shape : plan.shapes)
     for (const auto& one : shape.predicted.classes) {
       std::int64_t bytes = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Request {
   run::Directory directory;  // with an empty root only the machines are looked at
   std::vector<std::string> nodes;
 };
+
+// About what a checkpoint of the run takes: parameters and two moments of float32.
+std::int64_t checkpoint_bytes(const run::Plan& plan);
 
 // What the plan takes of each of its nodes.
 Needs needs_of(const run::Plan& plan);

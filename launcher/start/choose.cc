@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "launcher/start/mpirun.h"
@@ -13,16 +12,11 @@ namespace ptrain::start {
 
 namespace {
 
-std::string srun_path() {
-  const char* folders = std::getenv("PATH");
-  return find_in_path(folders == nullptr ? "" : folders, "srun");
-}
-
 Result<std::unique_ptr<Backend>> make_srun(const cluster::Allocation& allocation, int num_nodes) {
   PTRAIN_TRY(const auto nodes, cluster::allocated_nodes(allocation));
   PTRAIN_TRY(const auto cpus, cluster::cpus_of_nodes(allocation.cpus));
   if (nodes.size() >= static_cast<std::size_t>(num_nodes)) {
-    const std::string srun = srun_path();
+    const std::string srun = find_program("srun");
     return std::make_unique<Srun>(
         srun, Srun::Traits{nodes.back(), std::ranges::min(cpus), can_read_memory_of_others(),
                            knows_option(srun, "--overlap")});
@@ -37,7 +31,7 @@ Result<std::unique_ptr<Backend>> make_srun(const cluster::Allocation& allocation
 
 std::optional<cluster::Allocation> usable_allocation() {
   cluster::Allocation allocation = cluster::find_allocation();
-  if (allocation.job.empty() || allocation.nodes.empty() || srun_path().empty()) return {};
+  if (allocation.job.empty() || allocation.nodes.empty() || find_program("srun").empty()) return {};
   if (allocation.nodes == allocation.here) return {};
   return allocation;
 }
@@ -55,7 +49,7 @@ Result<std::unique_ptr<Backend>> choose_backend(int num_nodes) {
 }
 
 base::Command on_each_node(const std::vector<std::string>& nodes) {
-  const std::string srun = srun_path();
+  const std::string srun = find_program("srun");
   base::Command command{
       {srun, "--mpi=none", fmt::format("--nodes={}", nodes.size()),
        fmt::format("--ntasks={}", nodes.size()), "--ntasks-per-node=1",
@@ -66,7 +60,8 @@ base::Command on_each_node(const std::vector<std::string>& nodes) {
 }
 
 Status check_pmix_plugin() {
-  PTRAIN_TRY(const base::Finished listed, base::run_to_end({{srun_path(), "--mpi=list"}, {}}));
+  PTRAIN_TRY(const base::Finished listed,
+             base::run_to_end({{find_program("srun"), "--mpi=list"}, {}}));
   if (listed.output.find("pmix") != std::string::npos) return {};
   return fail(ExitCode::kEnvironment,
               fmt::format("Slurm has no plugin pmix, by which ranks find each other; srun "

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
-
 #include "launcher/start/mpirun.h"
 
 namespace ptrain::start {
@@ -48,8 +46,7 @@ Status check_container(const recipe::Container& container, const std::string& sr
                 "plugin pyxis",
                 "ask who runs this cluster to install pyxis, or set runtime: apptainer");
   }
-  const char* folders = std::getenv("PATH");
-  if (!find_in_path(folders == nullptr ? "" : folders, "apptainer").empty()) return {};
+  if (!find_program("apptainer").empty()) return {};
   return fail(ExitCode::kEnvironment, "cluster.container: apptainer is not in PATH",
               "load its module before `ptrain run`, or set runtime: pyxis where Slurm has that");
 }

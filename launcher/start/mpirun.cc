@@ -58,9 +58,13 @@ Result<int> mpirun_version(std::string_view output, const std::string& path) {
               std::string(kRemedy));
 }
 
-Result<Mpirun> Mpirun::find() {
+std::string find_program(const std::string& name) {
   const char* folders = std::getenv("PATH");
-  const std::string path = find_in_path(folders == nullptr ? "" : folders, "mpirun");
+  return find_in_path(folders == nullptr ? "" : folders, name);
+}
+
+Result<Mpirun> Mpirun::find() {
+  const std::string path = find_program("mpirun");
   if (path.empty())
     return fail(ExitCode::kEnvironment, "no Open MPI: mpirun is not in PATH", std::string(kRemedy));
   PTRAIN_TRY(const base::Finished version, base::run_to_end({{path, "--version"}, {}}));

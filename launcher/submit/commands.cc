@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "launcher/base/subprocess.h"
 #include "launcher/start/mpirun.h"
@@ -61,10 +60,7 @@ std::vector<std::string> command_of(const Submission& submission, std::string_vi
 
 }  // namespace
 
-bool has_slurm() {
-  const char* folders = std::getenv("PATH");
-  return !start::find_in_path(folders == nullptr ? "" : folders, "sbatch").empty();
-}
+bool has_slurm() { return !start::find_program("sbatch").empty(); }
 
 Result<std::string> ask(std::vector<std::string> command) {
   const std::string name = command.front();

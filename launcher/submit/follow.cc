@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 
 #include "launcher/base/file.h"
 #include "launcher/base/printable.h"
+#include "launcher/base/rare_question.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/supervise/event_log.h"
 
@@ -22,7 +22,6 @@ using std::chrono::duration;
 
 constexpr int kLookMs = 200;           // at files
 constexpr duration<double> kGrace{3};  // file systems over a network show new files late
-constexpr double kMostPause = 20;      // seconds between two questions to Slurm
 
 void show(const std::string& text) {
   std::fputs(printable(text, "\n\t").c_str(), stderr);
@@ -47,7 +46,8 @@ class Follower {
   JobState state_;
   std::string told_;
   std::streamoff copied_ = 0;
-  Clock::time_point start_ = Clock::now(), asked_{}, over_{};
+  base::RareQuestion question_;
+  Clock::time_point over_{};
 };
 
 void Follower::copy_output() {
@@ -58,16 +58,11 @@ void Follower::copy_output() {
   if (!text.empty()) show(text);
 }
 
-// Rarer the longer the job takes: Slurm's controller serves everybody.
 void Follower::ask_slurm() {
-  const auto now = Clock::now();
-  const duration<double> pause(
-      std::clamp(duration<double>(now - start_).count() / 20, 0.5, kMostPause));
-  if (now - asked_ < pause) return;
-  asked_ = now;
+  if (!question_.is_due()) return;
   const bool was_over = is_over(state_);
   state_ = look_up(job_.job);
-  if (is_over(state_) && !was_over) over_ = now;
+  if (is_over(state_) && !was_over) over_ = Clock::now();
   const std::string words = in_words(state_);
   if (words == told_ || is_over(state_)) return;
   told_ = words;

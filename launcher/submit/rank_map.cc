@@ -4,20 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/places.h"
 
 namespace ptrain::submit {
 
 namespace {
-
-// In the order of their first ranks.
-std::vector<std::string> nodes_of(const run::Plan& plan) {
-  std::vector<std::string> names;
-  for (const auto& place : plan.ranks)
-    if (std::ranges::find(names, place.node) == names.end()) names.push_back(place.node);
-  return names;
-}
 
 std::string cores_of(const run::RankPlace& place, int threads) {
   const int first = place.slot * threads;
@@ -43,18 +37,14 @@ int ranks_per_node(const run::Plan& plan) {
 }
 
 run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names) {
-  const auto before = nodes_of(plan);
-  if (names.size() < before.size()) return plan;
-  for (auto& place : plan.ranks)
-    place.node =
-        names[static_cast<std::size_t>(std::ranges::find(before, place.node) - before.begin())];
-  return plan;
+  if (names.size() < supervise::nodes_of(plan).size()) return plan;
+  return supervise::moved(std::move(plan), names);
 }
 
 std::string rank_map(const run::Plan& plan) {
   const int threads = plan.shapes.empty() ? 1 : plan.shapes.front().threads;
   std::string text = fmt::format("{} ranks on {} nodes (any-N: the N-th that Slurm gives):\n",
-                                 plan.ranks.size(), nodes_of(plan).size());
+                                 plan.ranks.size(), supervise::nodes_of(plan).size());
   for (const auto& place : plan.ranks)
     text += fmt::format("  rank {}: {}, {}\n", place.rank, place.node, cores_of(place, threads));
   for (const auto& shape : plan.shapes) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "launcher/supervise/event_fields.h"
+
 namespace ptrain::supervise {
 
 namespace {
@@ -12,24 +14,8 @@ namespace {
 using nlohmann::json;
 using run::EventKind;
 
-// Fields that are missing or of another type, as in the files of other versions, are passed over.
-std::string text_of(const json& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-double number_of(const json& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 std::string names_of(const json& fields, const char* name) {
-  std::vector<std::string> names;
-  const auto found = fields.find(name);
-  if (found != fields.end() && found->is_array())
-    for (const auto& one : *found)
-      if (one.is_string()) names.push_back(one.get<std::string>());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}", fmt::join(texts_of(fields, name), ", "));
 }
 
 // What has happened so far in the attempt that goes on.

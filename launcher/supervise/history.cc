@@ -5,33 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "core/run/json_fields.h"
+#include "launcher/supervise/event_fields.h"
 
 namespace ptrain::supervise {
 
 namespace {
 
 using nlohmann::json;
-
-// Files of other versions may lack a field, and hands may have changed it.
-std::string text_of(const json& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t number_of(const json& fields, const char* name, std::int64_t otherwise) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_number_integer() ? found->get<std::int64_t>()
-                                                             : otherwise;
-}
-
-std::vector<std::string> texts_of(const json& fields, const char* name) {
-  std::vector<std::string> out;
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_array()) return out;
-  for (const auto& one : *found)
-    if (one.is_string()) out.push_back(one.get<std::string>());
-  return out;
-}
 
 bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::ranges::find(all, one) != all.end();
@@ -52,12 +32,12 @@ History history_of(std::span<const run::Event> events, const std::string& job) {
   std::map<std::string, int> exclusions;
   for (const auto& event : events) {
     const json& fields = event.fields;
-    const auto code = run::exit_code_from(static_cast<int>(number_of(fields, "code", 0)));
+    const auto code = run::exit_code_from(static_cast<int>(integer_of(fields, "code", 0)));
     if (event.kind == run::EventKind::kAttemptEnded && code && is_failure(*code))
       history.failures.push_back({text_of(fields, "job"), *code,
-                                  static_cast<int>(number_of(fields, "rank", -1)),
-                                  number_of(fields, "step", 0), number_of(fields, "checkpoint", -1),
-                                  texts_of(fields, "nodes")});
+                                  static_cast<int>(integer_of(fields, "rank", -1)),
+                                  integer_of(fields, "step", 0),
+                                  integer_of(fields, "checkpoint", -1), texts_of(fields, "nodes")});
     if (event.kind != run::EventKind::kDecision) continue;
     for (const auto& node : texts_of(fields, "exclude")) {
       if (++exclusions[node] == 2) history.offenders.push_back(node);

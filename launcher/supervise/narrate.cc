@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "launcher/supervise/event_fields.h"
+
 namespace ptrain::supervise {
 
 namespace {
@@ -15,22 +17,6 @@ using run::EventKind;
 std::string counted(std::int64_t count, std::string_view what) {
   const std::string_view plural = what.ends_with("ch") ? "es" : "s";
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);
-}
-
-// Fields come from a rank: one that is missing or of another type must not end the supervisor.
-double number_of(const json& fields, const char* name, double otherwise = 0) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_number() ? found->get<double>() : otherwise;
-}
-
-std::string text_of(const json& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool flag_of(const json& fields, const char* name) {
-  const auto found = fields.find(name);
-  return found != fields.end() && found->is_boolean() && found->get<bool>();
 }
 
 std::int64_t step_of(const json& fields) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "launcher/base/subprocess.h"
@@ -21,9 +20,7 @@ tl::unexpected<Error> failed(const std::string& command, const std::string& how)
 }
 
 std::string program_of(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* folders = std::getenv("PATH");
-  return start::find_in_path(folders == nullptr ? "" : folders, name);
+  return name.find('/') != std::string::npos ? name : start::find_program(name);
 }
 
 }  // namespace

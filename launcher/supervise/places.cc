@@ -8,16 +8,6 @@ namespace ptrain::supervise {
 
 namespace {
 
-// srun fills nodes in the order of the job, whatever a list of them says.
-run::Plan moved(run::Plan plan, const std::vector<std::string>& nodes) {
-  const auto before = nodes_of(plan);
-  for (auto& place : plan.ranks) {
-    const auto index = std::ranges::find(before, place.node) - before.begin();
-    place.node = nodes[static_cast<std::size_t>(index)];
-  }
-  return plan;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -27,6 +17,15 @@ std::vector<std::string> nodes_of(const run::Plan& plan) {
   for (const auto& place : plan.ranks)
     if (std::ranges::find(nodes, place.node) == nodes.end()) nodes.push_back(place.node);
   return nodes;
+}
+
+run::Plan moved(run::Plan plan, const std::vector<std::string>& nodes) {
+  const auto before = nodes_of(plan);
+  for (auto& place : plan.ranks) {
+    const auto index = std::ranges::find(before, place.node) - before.begin();
+    place.node = nodes[static_cast<std::size_t>(index)];
+  }
+  return plan;
 }
 
 Result<run::Plan> place(const run::Plan& plan, const std::vector<std::string>& nodes,

@@ -123,6 +123,11 @@ std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory) {
   return numbered_folders(directory.checkpoints(), "step-");
 }
 
+std::int64_t newest_step(const run::Directory& directory) {
+  const auto steps = checkpoint_steps(directory);
+  return steps.empty() ? -1 : steps.back();
+}
+
 Result<RunLock> RunLock::take(const run::Directory& directory) {
   const int file = open_lock(directory, O_RDWR | O_CREAT);
   if (file < 0)

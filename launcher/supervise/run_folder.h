@@ -39,6 +39,8 @@ class FolderWatch {
 // Steps of the published checkpoints by their folders' names, rising. Whether one is whole is known
 // only to the engine, which falls back to an older one.
 std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory);
+// The last of these; -1: there is none.
+std::int64_t newest_step(const run::Directory& directory);
 
 // Held while a supervisor works on a run; it ends with the process. Holds the supervisor's pid.
 class RunLock {

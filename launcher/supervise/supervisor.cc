@@ -69,10 +69,7 @@ class Supervisor {
     for (const auto& line : lines) progress_.say(line);
   }
 
-  std::int64_t newest_checkpoint() const {
-    const auto steps = checkpoint_steps(setup_.directory);
-    return steps.empty() ? -1 : steps.back();
-  }
+  std::int64_t newest_checkpoint() const { return newest_step(setup_.directory); }
   // The shape of the next step, as far as the names of checkpoints tell. When the newest is
   // damaged the engine knows better, and asks for another shape.
   // With all steps done, someone has found the last checkpoint damaged.
