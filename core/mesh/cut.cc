@@ -95,7 +95,7 @@ std::vector<ParameterSpec> Cutter::expert(const ParameterSpec& parameter, int nu
   return {slice_evenly(parameter, cut, expert_place_.etp, etp_)};
 }
 
-std::int64_t Cutter::kv_heads() const { return std::max<std::int64_t>(1, kv_heads_ / tp_); }
+std::int64_t Cutter::kv_heads() const { return model::key_heads_of_rank(kv_heads_, tp_); }
 
 ParameterSpec Cutter::repeated(ParameterSpec part, int sum_ranks) const {
   part.sum_ranks = sum_ranks;

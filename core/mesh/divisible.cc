@@ -69,7 +69,7 @@ Status check_context(const model::Architecture& whole, const Layout& layout) {
                     layout.cp),
         "set cp.ring and cp.ulysses to 1");
   const recipe::Model& config = whole.config;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, config.num_key_value_heads / layout.tp);
+  const std::int64_t kv_heads = model::key_heads_of_rank(config.num_key_value_heads, layout.tp);
   return check_axis("cp.ulysses", layout.ulysses,
                     {{"attention heads of a rank", config.num_attention_heads / layout.tp},
                      {"heads of keys and values of a rank", kv_heads, true}});

@@ -39,6 +39,10 @@ struct Layout {
   int num_stages() const { return pp * num_virtual; }
   // Ranks over which dense parameters are sharded, and of those the own one: cp fastest.
   int num_shards() const { return shard * cp; }
+  // ZeRO 2 and 3: only the shard's gradients outlive a micro-batch.
+  bool shards_gradients() const { return num_shards() > 1 && zero >= 2; }
+  // ZeRO 3 by messages: parameters are gathered again for each use.
+  bool gathers_each_use() const { return num_shards() > 1 && zero == 3 && !shared_window; }
   bool operator==(const Layout&) const = default;
 };
 

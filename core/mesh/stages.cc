@@ -40,12 +40,8 @@ Result<std::vector<int>> ranks_of_file(const Layout& layout) {
 }
 
 Result<schedule::Entry> entry_of(std::string_view name) {
-  constexpr std::string_view kTwoStage = "_2bp";
-  const auto base =
-      name.ends_with(kTwoStage) ? name.substr(0, name.size() - kTwoStage.size()) : name;
-  const auto entries = schedule::catalogue();
-  const auto entry = std::ranges::find(entries, base, &schedule::Entry::name);
-  if (entry == entries.end())
+  const schedule::Entry* entry = schedule::find(name);
+  if (entry == nullptr)
     return fail(ExitCode::kUsage, fmt::format("there is no schedule '{}'", name),
                 "`ptrain schedule --list` shows them");
   if (entry->num_copies > 1)

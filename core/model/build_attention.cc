@@ -78,7 +78,7 @@ void add_latent_attention(LayerBuilder& builder, const std::string& prefix) {
   const LatentSpec& latent = builder.decoder().latent;
   const ParameterNames& names = builder.names();
   const std::int64_t heads = builder.config().num_attention_heads;
-  const std::int64_t query = heads * (latent.nope_dim + latent.rope_dim);
+  const std::int64_t query = heads * latent.head_dim();
   const std::int64_t value = heads * latent.value_dim;
   const std::int64_t expanded = heads * latent.nope_dim + value;
   const std::int64_t narrow = latent.key_value_rank + latent.rope_dim;

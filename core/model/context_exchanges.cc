@@ -9,7 +9,7 @@ AttentionColumns columns_of(const Architecture& architecture, std::int64_t heads
                             std::int64_t kv_heads) {
   const LatentSpec& latent = architecture.decoder.latent;
   if (latent.key_value_rank > 0) {
-    const std::int64_t head = latent.nope_dim + latent.rope_dim;
+    const std::int64_t head = latent.head_dim();
     return {heads * head, heads * (head + latent.value_dim), heads * latent.value_dim};
   }
   const std::int64_t head = architecture.config.head_dim;
@@ -66,7 +66,7 @@ AttentionColumns ulysses_columns(const Architecture& architecture) {
   const recipe::Model& config = architecture.config;
   const int ranks = architecture.ulysses.size;
   return columns_of(architecture, config.num_attention_heads / ranks,
-                    std::max<std::int64_t>(1, config.num_key_value_heads / ranks));
+                    key_heads_of_rank(config.num_key_value_heads, ranks));
 }
 
 std::vector<ExchangeSpec> context_exchanges(const Architecture& architecture, Call call) {

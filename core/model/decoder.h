@@ -47,12 +47,19 @@ struct MoeSpec {
   bool operator==(const MoeSpec&) const = default;
 };
 
+// Heads of keys and values that each of `ranks` holds; where there are fewer than ranks, neighbours
+// hold the same one.
+constexpr std::int64_t key_heads_of_rank(std::int64_t heads, std::int64_t ranks) {
+  return heads < ranks ? 1 : heads / ranks;
+}
+
 // Latent attention (DeepSeek-V2): queries and keys of [nope | rope], one rope key for all heads;
 // keys and values come from a narrow latent.
 struct LatentSpec {
   std::int64_t query_rank = 0;      // 0: queries come from the stream itself
   std::int64_t key_value_rank = 0;  // 0: no latent attention
   std::int64_t nope_dim = 0, rope_dim = 0, value_dim = 0;
+  std::int64_t head_dim() const { return nope_dim + rope_dim; }  // of queries and keys
   bool operator==(const LatentSpec&) const = default;
 };
 

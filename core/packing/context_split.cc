@@ -85,7 +85,7 @@ std::int64_t attended_pairs(std::span<const std::int64_t> ends, const ContextPie
   std::int64_t pairs = 0;
   for (const ContextPiece& piece : pieces) {
     const std::int64_t first = begin_of(ends, static_cast<std::size_t>(piece.document));
-    const std::int64_t before = piece.begin - first, size = piece.end - piece.begin;
+    const std::int64_t before = piece.begin - first, size = piece.length();
     pairs += size * before + size * (size + 1) / 2;
   }
   return pairs;

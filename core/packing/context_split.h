@@ -19,6 +19,7 @@ struct ContextPiece {
   int document = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  std::int64_t length() const { return end - begin; }
   bool operator==(const ContextPiece&) const = default;
 };
 

@@ -5,7 +5,7 @@
 #include "core/base/divide.h"
 #include "core/model/context_exchanges.h"
 #include "core/packing/context_split.h"
-#include "core/program/part_scratch.h"
+#include "core/program/block_sizes.h"
 
 namespace ptrain::program {
 namespace {
@@ -20,7 +20,7 @@ class KernelScratch {
       : wide_(size_of(architecture.dtype)), head_(architecture.config.head_dim), value_(head_) {
     const model::LatentSpec& latent = architecture.decoder.latent;
     if (latent.key_value_rank == 0) return;
-    head_ = latent.nope_dim + latent.rope_dim;
+    head_ = latent.head_dim();
     value_ = latent.value_dim;
   }
 
@@ -45,8 +45,6 @@ class KernelScratch {
   }
   std::int64_t wide_, head_, value_;
 };
-
-std::int64_t length_of(const ContextPiece& piece) { return piece.end - piece.begin; }
 
 // A ring of ranks (engine/layers/ring_attention.cc), on `tokens` of each.
 class RingScratch {
@@ -87,7 +85,7 @@ class RingScratch {
   std::int64_t most_inside(std::int64_t (KernelScratch::*bytes)(std::int64_t) const) const {
     std::int64_t most = 0;
     for (const ContextPiece& own : pieces_of(ring_.rank))
-      most = std::max(most, (kernel_.*bytes)(length_of(own)));
+      most = std::max(most, (kernel_.*bytes)(own.length()));
     return most;
   }
 
@@ -98,7 +96,7 @@ class RingScratch {
     for (const ContextPiece& own : pieces_of(ring_.rank))
       for (const ContextPiece& key : pieces_of(rank))
         if (key.document == own.document && key.begin < own.begin)
-          most = std::max(most, (kernel_.*bytes)(length_of(own), length_of(key)));
+          most = std::max(most, (kernel_.*bytes)(own.length(), key.length()));
     return most;
   }
 

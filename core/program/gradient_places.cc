@@ -29,7 +29,7 @@ void mark_pairs(const std::set<int>& held, Meetings& meetings) {
 // Nothing where all groups hold theirs at once.
 std::optional<Meetings> find_meetings(const MemoryContext& context) {
   const mesh::Layout& layout = context.layout;
-  if (layout.num_shards() == 1 || layout.zero < 2) return std::nullopt;
+  if (!layout.shards_gradients()) return std::nullopt;
   mesh::Layout taken = layout;  // as if every buffer were taken and given back
   taken.shared_window = false;
   taken.num_micro_batches = std::min(taken.num_micro_batches, kMicroBatches);

@@ -15,10 +15,6 @@
 namespace ptrain::program {
 namespace {
 
-bool gradients_are_transient(const mesh::Layout& layout) {
-  return layout.num_shards() > 1 && layout.zero >= 2;
-}
-
 // Bytes that an element of the own shard takes, for good.
 std::int64_t parameter_bytes(const MemoryContext& context) {
   const DType dtype = context.architecture.dtype, compute = context.architecture.compute_dtype;
@@ -90,7 +86,7 @@ BytesByClass persistent_bytes(const MemoryContext& context) {
   }
   if (context.layout.offload == recipe::Offload::kOptimizer)
     state = plan_offload(context.architecture, context.buffers, context.shard_rank).ring_bytes();
-  const bool transient = gradients_are_transient(context.layout);
+  const bool transient = context.layout.shards_gradients();
   std::int64_t gradients = transient ? shards : whole;
   if (context.layout.shared_window) {
     const GradientPlaces places = place_gradients(context);
@@ -116,7 +112,7 @@ void MemoryMeter::take(MemoryClass memory_class, std::int64_t bytes) {
 }
 
 bool MemoryMeter::takes_gradients() const {
-  return gradients_are_transient(context_.layout) && !context_.layout.shared_window;
+  return context_.layout.shards_gradients() && !context_.layout.shared_window;
 }
 
 std::int64_t MemoryMeter::whole_bytes(int group, DType dtype) const {

@@ -4,6 +4,7 @@
 
 #include "core/base/divide.h"
 #include "core/program/attention_scratch.h"
+#include "core/program/block_sizes.h"
 
 namespace ptrain::program {
 namespace {
@@ -28,7 +29,7 @@ PartScratch latent_attention_scratch(const MemoryContext& context) {
   const model::LatentSpec& latent = context.architecture.decoder.latent;
   const std::int64_t heads = context.architecture.config.num_attention_heads;
   const std::int64_t hidden = context.architecture.config.hidden_size;
-  const std::int64_t head = latent.nope_dim + latent.rope_dim;
+  const std::int64_t head = latent.head_dim();
   const std::int64_t value = heads * latent.value_dim;
   const std::int64_t expanded = heads * latent.nope_dim + value;
   const AttentionScratch inside = attention_scratch(context);

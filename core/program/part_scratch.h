@@ -16,9 +16,4 @@ struct PartScratch {
 PartScratch latent_attention_scratch(const MemoryContext& context);
 PartScratch experts_scratch(const MemoryContext& context);
 
-// Of the engine: queries whose scores attention holds, and what its rows are padded to; rows whose
-// sums wait to be rounded.
-inline constexpr std::int64_t kScoreRows = 64, kScorePadding = 16;
-inline constexpr std::int64_t kRoundedRows = 256;
-
 }  // namespace ptrain::program

@@ -250,9 +250,10 @@ RankCheck::Broken RankCheck::write(const Action& action) {
     if (written.unfinished >= 0) {
       return fmt::format("writes g{} while {} reduces it", index, written.unfinished);
     }
-    const bool too_late = transient_gradients() ? num_writes(written, action.micro_batch) ==
-                                                      required_writes(written, action.micro_batch)
-                                                : written.num_reductions > 0;
+    const bool too_late = layout_.shards_gradients()
+                              ? num_writes(written, action.micro_batch) ==
+                                    required_writes(written, action.micro_batch)
+                              : written.num_reductions > 0;
     if (too_late) return fmt::format("writes g{} after its reduction", index);
     if (is_whole) written.writes[static_cast<std::size_t>(action.micro_batch)] += 1;
     written.last_write = now(Lane::kCompute);
@@ -282,7 +283,7 @@ RankCheck::Broken RankCheck::reshard(const Action& action) {
 }
 
 RankCheck::Broken RankCheck::complete(const Action& action, const Group& reduced) const {
-  const int micro_batch = transient_gradients() ? action.micro_batch : -1;
+  const int micro_batch = layout_.shards_gradients() ? action.micro_batch : -1;
   if (num_writes(reduced, micro_batch) != required_writes(reduced, micro_batch))
     return fmt::format("g{} has {} of {} gradients", action.group, num_writes(reduced, micro_batch),
                        required_writes(reduced, micro_batch));
@@ -296,7 +297,7 @@ RankCheck::Broken RankCheck::reduce(const Action& action) {
   if (layout_.dp * layout_.num_shards() == 1) return "there is nobody to reduce with";
   const bool has_micro_batch =
       action.micro_batch >= 0 && action.micro_batch < layout_.num_micro_batches;
-  if (transient_gradients() && !has_micro_batch) return "no such micro-batch";
+  if (layout_.shards_gradients() && !has_micro_batch) return "no such micro-batch";
   if (reduced.num_reductions == num_reductions() || reduced.unfinished >= 0)
     return fmt::format("g{} is reduced already", action.group);
   if (auto broken = complete(action, reduced)) return broken;

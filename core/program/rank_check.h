@@ -71,13 +71,12 @@ class RankCheck {
   int num_layers() const { return static_cast<int>(architecture_.layers.size()); }
   const model::LayerSpec& spec_of(const Action& action) const;
   Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
-  bool transient_gradients() const { return layout_.num_shards() > 1 && layout_.zero >= 2; }
   // Whole backwards of a micro-batch that have written it; -1: of all micro-batches.
   static int num_writes(const Group& group, int micro_batch);
   int required_writes(const Group& group, int micro_batch) const;
   bool needs_sync(int index) const;
   int num_reductions() const {  // of each group in a step
-    return transient_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
+    return layout_.shards_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
   }
   int now(Lane lane) const { return now_[static_cast<std::size_t>(lane)]; }
 

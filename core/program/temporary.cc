@@ -4,16 +4,12 @@
 
 #include "core/base/divide.h"
 #include "core/program/attention_scratch.h"
+#include "core/program/block_sizes.h"
 #include "core/program/keep.h"
 #include "core/program/part_scratch.h"
 
 namespace ptrain::program {
 namespace {
-
-// Of the engine: rows whose logits exist, and what their columns are padded to.
-constexpr std::int64_t kLogitsRows = 256, kLogitsPadding = 64;
-// Numbers that each rank of the tensor axis shows the others of a row of logits.
-constexpr std::int64_t kPartStatistics = 3;
 
 // Bytes of what the engine's layers take for the time of a call, in the order of their code.
 class Scratch {

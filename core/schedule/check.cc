@@ -24,10 +24,6 @@ std::string place_text(const Position& at) {
   return fmt::format("cell {} of rank {}", at.step + 1, at.rank);
 }
 
-const Cell& cell_at(const Schedule& schedule, const Position& at) {
-  return schedule.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.step)];
-}
-
 Cell as(Cell cell, Work work) {
   cell.work = work;
   return cell;

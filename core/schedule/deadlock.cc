@@ -12,11 +12,6 @@ bool has_run(const Position& position, const Execution& execution) {
          execution.next[static_cast<std::size_t>(position.rank)];
 }
 
-const Cell& cell_at(const Schedule& schedule, const Position& position) {
-  return schedule
-      .ranks[static_cast<std::size_t>(position.rank)][static_cast<std::size_t>(position.step)];
-}
-
 struct Wait {
   Position at;
   Position need;

@@ -15,6 +15,11 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
+// The cell that stands there.
+inline const Cell& cell_at(const Schedule& schedule, const Position& at) {
+  return schedule.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.step)];
+}
+
 // What must have ended before a cell may start; those that do not exist are left out.
 struct Needs {
   std::array<Position, 3> cells;

@@ -54,7 +54,7 @@ std::vector<DocumentSpan> tokens_of_part(const MicroBatch& part, const ContextRa
   std::vector<DocumentSpan> spans;
   std::int64_t place = 0;
   for (const ContextPiece& piece : part.ring_pieces[static_cast<std::size_t>(ranks.ring.rank)]) {
-    const std::int64_t length = piece.end - piece.begin;
+    const std::int64_t length = piece.length();
     const std::int64_t first = std::max(begin, place), last = std::min(end, place + length);
     if (first < last) spans.push_back({piece.begin + first - place, piece.begin + last - place});
     place += length;
@@ -72,7 +72,7 @@ TokenPlace place_of_token(const MicroBatch& whole, const ContextRanks& ranks, st
         place += token - piece.begin;
         return {ring * ranks.ulysses.size + static_cast<int>(place / tokens), place % tokens};
       }
-      place += piece.end - piece.begin;
+      place += piece.length();
     }
   }
   throw EngineError(ExitCode::kBug, "a token that no rank of the ring holds");

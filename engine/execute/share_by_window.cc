@@ -63,7 +63,7 @@ class WindowSharing final : public Sharing {
     const auto index = static_cast<std::size_t>(group);
     state::GroupBuffer::Place place;
     place.shard_rank = seat_.shard_rank(layout_);
-    place.shard_gradients = layout_.num_shards() > 1 && layout_.zero > 1;
+    place.shard_gradients = layout_.shards_gradients();
     place.shared_gradients = window_->segment(rank_) + places_.offsets[index] * element_;
     if (layout_.num_shards() > 1)
       place.shared_parameters = parameters() + parameter_offsets_[index];

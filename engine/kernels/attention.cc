@@ -12,6 +12,8 @@
 namespace ptrain::kernels {
 namespace {
 
+using program::kScoreRows;
+
 // The columns of one head in the fused buffer.
 struct Heads {
   Tensor query, key, value;
@@ -37,7 +39,7 @@ struct QueryBlock {
 QueryBlock block_at(const AttentionShape& shape, std::int64_t first, std::int64_t num_queries) {
   const std::int64_t first_key =
       shape.window > 0 ? std::max<std::int64_t>(0, first + 1 - shape.window) : 0;
-  return {first, std::min(kBlockRows, num_queries - first), first_key};
+  return {first, std::min(kScoreRows, num_queries - first), first_key};
 }
 
 Tensor corner(const Tensor& scratch, const QueryBlock& block) {
@@ -69,7 +71,7 @@ void forward_block(const AttentionShape& shape, const Heads& heads, const QueryB
   const Tensor scores = corner(scratch, block);
   matmul(heads.query.row_range(block.first, block.rows), block.seen(heads.key), scores,
          {.transpose_b = true});
-  T sums[kBlockRows];
+  T sums[kScoreRows];
   const Tensor out = head.output.row_range(block.first, block.rows);
   const Tensor lse = head.log_sum_exp.row_range(block.first, block.rows);
   const SoftmaxForward<T> softmax{score_block<T>(shape, scores, block),
@@ -86,7 +88,7 @@ void forward_block(const AttentionShape& shape, const Heads& heads, const QueryB
 
 // What the blocks of all query heads of one key head work with.
 struct BackwardScratch {
-  Tensor scores, dscores;  // [kBlockRows, n]
+  Tensor scores, dscores;  // [kScoreRows, n]
   Tensor dkey, dvalue;     // [n, head_dim], [n, value_dim]
 };
 
@@ -135,7 +137,7 @@ template <class T>
 void backward_group(const AttentionShape& shape, const AttentionGradient& in, const Tensor& qkv,
                     std::int64_t kv_head, const BackwardScratch& scratch) {
   const std::int64_t group = shape.num_heads / shape.num_kv_heads;
-  const std::int64_t last = (qkv.rows - 1) / kBlockRows * kBlockRows;
+  const std::int64_t last = (qkv.rows - 1) / kScoreRows * kScoreRows;
   const bool sums_begin = shape.window > 0;
   if (sums_begin) set_zero<T>(scratch.dkey), set_zero<T>(scratch.dvalue);
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
@@ -144,7 +146,7 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
     const HeadGradient of_head{heads_of(shape, qkv, head),
                                {in.output.columns(begin, values), in.log_sum_exp.columns(head, 1),
                                 in.doutput.columns(begin, values)}};
-    for (std::int64_t first = last; first >= 0; first -= kBlockRows)
+    for (std::int64_t first = last; first >= 0; first -= kScoreRows)
       backward_block<T>(shape, of_head, block_at(shape, first, qkv.rows), scratch,
                         sums_begin || first != last || !is_first);
   }
@@ -159,10 +161,10 @@ void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out
                const Tensor& log_sum_exp, Arena& arena) {
   PT_CHECK(qkv.cols == shape.qkv_cols() && output.cols == shape.output_cols());
   const std::int64_t values = shape.values_of_head();
-  const Scratch scores(arena, qkv.dtype, std::min(kBlockRows, qkv.rows), qkv.rows);
+  const Scratch scores(arena, qkv.dtype, std::min(kScoreRows, qkv.rows), qkv.rows);
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head)
-      for (std::int64_t first = 0; first < qkv.rows; first += kBlockRows)
+      for (std::int64_t first = 0; first < qkv.rows; first += kScoreRows)
         forward_block<T>(shape, heads_of(shape, qkv, head), block_at(shape, first, qkv.rows),
                          scores.tensor,
                          {output.columns(head * values, values), log_sum_exp.columns(head, 1)});
@@ -172,7 +174,7 @@ void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out
 void attention_backward(const AttentionShape& shape, const AttentionGradient& in, const Tensor& qkv,
                         Arena& arena) {
   PT_CHECK(qkv.cols == shape.qkv_cols() && in.output.cols == shape.output_cols());
-  const std::int64_t block = std::min(kBlockRows, qkv.rows);
+  const std::int64_t block = std::min(kScoreRows, qkv.rows);
   const Scratch scores(arena, qkv.dtype, block, qkv.rows);
   const Scratch dscores(arena, qkv.dtype, block, qkv.rows);
   const Scratch dkey(arena, qkv.dtype, qkv.rows, shape.head_dim);

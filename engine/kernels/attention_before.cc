@@ -12,6 +12,8 @@
 namespace ptrain::kernels {
 namespace {
 
+using program::kScoreRows;
+
 // One head's columns of keys and values, or of their gradients.
 struct KeyValue {
   Tensor key, value;
@@ -35,7 +37,7 @@ struct Block {
 Block block_at(const AttentionShape& shape, const Before& before, std::int64_t first) {
   const std::int64_t oldest = before.distance + first + 1 - shape.window;
   const std::int64_t first_key = shape.window > 0 ? std::max<std::int64_t>(0, oldest) : 0;
-  return {first, std::min(kBlockRows, before.query.rows - first), first_key,
+  return {first, std::min(kScoreRows, before.query.rows - first), first_key,
           before.key_value.rows - first_key};
 }
 
@@ -82,7 +84,7 @@ void forward_block(const AttentionShape& shape, const Before& before, const KeyV
   const Tensor scores = scratch.scores.row_range(0, block.rows).columns(0, block.keys);
   const Tensor part = scratch.output.row_range(0, block.rows);
   matmul(block.queries(query), block.seen(head.key), scores, {.transpose_b = true});
-  T sums[kBlockRows];
+  T sums[kScoreRows];
   softmax_forward(SoftmaxForward<T>{score_block<T>(shape, before, scores, block),
                                     scratch.log_sum_exp.as<T>(), scratch.log_sum_exp.stride,
                                     part.as<T>(), part.stride, part.cols, sums});
@@ -136,7 +138,7 @@ void attention_before(const AttentionShape& shape, const Before& before, const T
                       const Tensor& log_sum_exp, Arena& arena) {
   check(shape, before);
   const DType dtype = before.query.dtype;
-  const std::int64_t rows = std::min(kBlockRows, before.query.rows);
+  const std::int64_t rows = std::min(kScoreRows, before.query.rows);
   const std::int64_t values = shape.values_of_head();
   const Scratch scores(arena, dtype, rows, before.key_value.rows), part(arena, dtype, rows, values);
   const Scratch lse(arena, dtype, rows, 1);
@@ -144,7 +146,7 @@ void attention_before(const AttentionShape& shape, const Before& before, const T
     for (std::int64_t head = 0; head < shape.num_heads; ++head) {
       const KeyValue key_value = key_value_of(shape, before.key_value, head);
       const Tensor query = before.query.columns(head * shape.head_dim, shape.head_dim);
-      for (std::int64_t first = 0; first < query.rows; first += kBlockRows) {
+      for (std::int64_t first = 0; first < query.rows; first += kScoreRows) {
         const Block block = block_at(shape, before, first);
         if (block.sees_none()) continue;
         forward_block<T>(shape, before, key_value, query, block,
@@ -160,7 +162,7 @@ void attention_before_backward(const AttentionShape& shape, const Before& before
                                const Tensor& dkey_value, Arena& arena) {
   check(shape, before);
   const DType dtype = before.query.dtype;
-  const std::int64_t rows = std::min(kBlockRows, before.query.rows);
+  const std::int64_t rows = std::min(kScoreRows, before.query.rows);
   const std::int64_t values = shape.values_of_head(), size = shape.head_dim;
   const Scratch scores(arena, dtype, rows, before.key_value.rows);
   const Scratch dscores(arena, dtype, rows, before.key_value.rows);
@@ -173,7 +175,7 @@ void attention_before_backward(const AttentionShape& shape, const Before& before
           key_value_of(shape, dkey_value, head),
           {in.output.columns(head * values, values), in.log_sum_exp.columns(head, 1),
            in.doutput.columns(head * values, values)}};
-      for (std::int64_t first = 0; first < before.query.rows; first += kBlockRows) {
+      for (std::int64_t first = 0; first < before.query.rows; first += kScoreRows) {
         const Block block = block_at(shape, before, first);
         if (!block.sees_none())
           backward_block<T>(shape, before, of_head, block, {scores.tensor, dscores.tensor});

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/program/block_sizes.h"
 #include "engine/base/tensor.h"
 
 namespace ptrain::kernels {
@@ -18,7 +19,7 @@ double cross_entropy(const Tensor& logits, std::span<const std::int32_t> targets
 // The same where each rank has the logits of a part of the vocabulary, in two steps. Between them
 // the ranks show each other what their parts know of every row: its largest logit, the sum of
 // e^(logit - largest), and the target's logit, or 0 where the part does not have it.
-inline constexpr std::int64_t kPartStatistics = 3;
+using program::kPartStatistics;
 
 struct PartTargets {
   std::span<const std::int32_t> whole;  // below 0: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/program/block_sizes.h"
 #include "engine/base/planted.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/workspace.h"
@@ -9,8 +10,7 @@
 namespace ptrain::layers {
 namespace {
 
-// Rows whose sums wait at a time until they are rounded.
-constexpr std::int64_t kRoundedRows = 256;
+using program::kRoundedRows;
 
 // y, of the weights' dtype, by way of `sums`.
 void rounded_linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& sums,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/base/divide.h"
+#include "core/program/block_sizes.h"
 #include "engine/base/engine_error.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
@@ -12,12 +13,8 @@
 namespace ptrain::layers {
 namespace {
 
-// Logits exist for this many tokens at a time. 128 cost 5 % of the head's matmuls at a vocabulary
-// of 50257.
-constexpr std::int64_t kChunkRows = 256;
-// Logits rows start at multiples of this many elements: an odd vocabulary otherwise slows the
-// matmul by a third.
-constexpr std::int64_t kLogitsPadding = 64;
+using program::kLogitsPadding;
+using program::kLogitsRows;
 
 // Final norm, head matrix and loss. Stash: x. A rank of the tensor axis makes the logits of its
 // part of the vocabulary, for all tokens; whole logits exist nowhere.
@@ -135,9 +132,9 @@ class Head final : public Layer {
     const std::int64_t stride = round_up(vocabulary, kLogitsPadding);
     std::vector<Buffer> buffers;
     const Tensor room = take_scratch(context.arena, wide_of(compute_),
-                                     std::min(kChunkRows, normed.rows), stride, buffers);
-    for (std::int64_t begin = 0; begin < normed.rows; begin += kChunkRows) {
-      const std::int64_t rows = std::min(kChunkRows, normed.rows - begin);
+                                     std::min(kLogitsRows, normed.rows), stride, buffers);
+    for (std::int64_t begin = 0; begin < normed.rows; begin += kLogitsRows) {
+      const std::int64_t rows = std::min(kLogitsRows, normed.rows - begin);
       f(begin, normed.row_range(begin, rows), room.row_range(0, rows).columns(0, vocabulary));
     }
   }

@@ -12,7 +12,7 @@ namespace {
 
 kernels::AttentionShape part_of(kernels::AttentionShape shape, int num_ranks) {
   shape.num_heads /= num_ranks;
-  shape.num_kv_heads = std::max<std::int64_t>(1, shape.num_kv_heads / num_ranks);
+  shape.num_kv_heads = model::key_heads_of_rank(shape.num_kv_heads, num_ranks);
   return shape;
 }
 

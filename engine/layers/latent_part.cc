@@ -19,7 +19,7 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
   const model::LatentSpec& latent = architecture.decoder.latent;
   kernels::AttentionShape shape;
   shape.num_heads = shape.num_kv_heads = architecture.config.num_attention_heads;
-  shape.head_dim = latent.nope_dim + latent.rope_dim;
+  shape.head_dim = latent.head_dim();
   shape.value_dim = latent.value_dim;
   shape.scalar = architecture.decoder.attention_scalar;
   shape.window = architecture.decoder.layers[static_cast<std::size_t>(spec.index - 1)].window;
@@ -139,9 +139,9 @@ void LatentPart::turn(const Context& context, const Tensor& qkv, kernels::Turn t
   const std::int32_t last = positions.empty() ? 0 : *std::ranges::max_element(positions);
   const auto angles = rotary_->angles(std::int64_t{last} + 1);
   for (std::int64_t head = 0; head < 2 * shape_.num_heads; ++head)
-    kernels::rotate_neighbours(*angles, positions,
-                               qkv.columns(head * head_dim() + latent_.nope_dim, latent_.rope_dim),
-                               turn);
+    kernels::rotate_neighbours(
+        *angles, positions,
+        qkv.columns(head * latent_.head_dim() + latent_.nope_dim, latent_.rope_dim), turn);
 }
 
 Task LatentPart::backward(const Context& context, std::span<const GradientTarget> gradients,

@@ -48,10 +48,9 @@ class LatentPart {
     HeadNorm norm;
     std::size_t down_stash, latent, scale;
   };
-  std::int64_t head_dim() const { return latent_.nope_dim + latent_.rope_dim; }
   Tensor queries(const Tensor& qkv) const { return qkv.columns(0, shape_.query_cols()); }
   Tensor key(const Tensor& qkv, std::int64_t head) const {
-    return qkv.columns(shape_.query_cols() + head * head_dim(), head_dim());
+    return qkv.columns(shape_.query_cols() + head * latent_.head_dim(), latent_.head_dim());
   }
   Tensor value(const Tensor& qkv, std::int64_t head) const {
     return qkv.columns(shape_.first_value() + head * latent_.value_dim, latent_.value_dim);

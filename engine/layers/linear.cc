@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/program/block_sizes.h"
 #include "engine/base/engine_error.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
@@ -10,8 +11,7 @@
 namespace ptrain::layers {
 namespace {
 
-// Rows whose sums wait at a time until they are rounded.
-constexpr std::int64_t kRoundedRows = 256;
+using program::kRoundedRows;
 
 bool adjacent(const Tensor& first, const Tensor& second) {
   return first.cols == second.cols && first.stride == second.stride &&

@@ -20,8 +20,6 @@ const ContextPieces& pieces_of(const Context& context, int rank) {
   return context.batch.ring_pieces[static_cast<std::size_t>(rank)];
 }
 
-std::int64_t length_of(const ContextPiece& piece) { return piece.end - piece.begin; }
-
 Tensor copy_in(const Tensor& tensor, Arena& arena, std::vector<Buffer>& buffers) {
   const Tensor copy = take_scratch(arena, tensor.dtype, tensor.rows, tensor.cols, buffers);
   copy_tensor(tensor, copy);
@@ -54,14 +52,14 @@ void RingAttention::each_before(const Context& context, int other, const F& f) c
   std::int64_t query = 0, first_key = 0;
   for (const ContextPiece& own : pieces_of(context, ring_.rank)) {
     for (; first < theirs.size() && theirs[first].document < own.document; ++first)
-      first_key += length_of(theirs[first]);
+      first_key += theirs[first].length();
     std::int64_t key = first_key;
     for (std::size_t i = first; i < theirs.size() && theirs[i].document == own.document; ++i) {
       if (theirs[i].begin >= own.begin) break;
-      f(Pair{query, length_of(own), key, length_of(theirs[i]), own.begin - theirs[i].begin});
-      key += length_of(theirs[i]);
+      f(Pair{query, own.length(), key, theirs[i].length(), own.begin - theirs[i].begin});
+      key += theirs[i].length();
     }
-    query += length_of(own);
+    query += own.length();
   }
 }
 
@@ -69,8 +67,8 @@ template <class F>
 void RingAttention::each_own(const Context& context, const F& f) const {
   std::int64_t row = 0;
   for (const ContextPiece& piece : pieces_of(context, ring_.rank)) {
-    f(row, length_of(piece));
-    row += length_of(piece);
+    f(row, piece.length());
+    row += piece.length();
   }
 }
 

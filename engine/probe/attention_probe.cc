@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/program/block_sizes.h"
 #include "engine/base/arena.h"
 #include "engine/kernels/attention.h"
 #include "engine/probe/kernels.h"
@@ -11,10 +12,11 @@ namespace ptrain::probe {
 
 namespace {
 
-// Queries whose scores the kernel holds at a time; every key up to the last of them is multiplied.
-constexpr std::int64_t kBlockRows = 64;
+// Of the queries whose scores the kernel holds, every key up to the last is multiplied.
+using program::kScoreRows;
+
 constexpr std::int64_t kHeads = 4, kKvHeads = 2;
-constexpr std::int64_t kShort = kBlockRows, kLong = 8 * kBlockRows;
+constexpr std::int64_t kShort = kScoreRows, kLong = 8 * kScoreRows;
 constexpr std::int64_t kNarrow = 32, kWide = 128;
 
 // One document of `tokens`, all its tensors.
@@ -56,8 +58,8 @@ class Document {
 // none of the parts is below zero.
 nlohmann::json solve(double short_narrow, double long_narrow, double long_wide) {
   constexpr double kShortPairs = kShort * kShort;
-  constexpr double kBlocks = kLong / kBlockRows;
-  constexpr double kLongPairs = kBlockRows * kBlockRows * kBlocks * (kBlocks + 1) / 2;
+  constexpr double kBlocks = kLong / kScoreRows;
+  constexpr double kLongPairs = kScoreRows * kScoreRows * kBlocks * (kBlocks + 1) / 2;
   constexpr double kLeast_s = 1e-15;
   const double dim =
       std::max(kLeast_s, (long_wide - long_narrow) / (kLongPairs * (kWide - kNarrow)));
@@ -82,7 +84,7 @@ nlohmann::json pass_seconds(comm::Communicator& world, Pass pass) {
 }  // namespace
 
 nlohmann::json attention_seconds(comm::Communicator& world) {
-  return {{"block_rows", kBlockRows},
+  return {{"block_rows", kScoreRows},
           {"forward", pass_seconds(world, [](Document& document) { document.forward(); })},
           {"backward", pass_seconds(world, [](Document& document) { document.backward(); })}};
 }

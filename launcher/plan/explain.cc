@@ -60,8 +60,7 @@ std::string plainer_by(const mesh::Layout& first, const mesh::Layout& second) {
 
 std::string name_of(const mesh::Layout& layout) {
   std::string name = mesh::to_string(layout);
-  if (layout.num_shards() > 1 && layout.zero == 3 && !layout.shared_window)
-    name += fmt::format(" prefetch{}", layout.prefetch);
+  if (layout.gathers_each_use()) name += fmt::format(" prefetch{}", layout.prefetch);
   return name;
 }
 

@@ -51,6 +51,10 @@ Draft add_tensor_sums(Draft draft, const PassContext& context);
 // SYNC_TIED where a tied head and the embedding are on two pipeline ranks, of which `rank` is one.
 Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassContext& context);
 
+// By group: the action that adds to or sums up its gradients last; -1: none does. A sum counts
+// before a backward.
+std::vector<int> last_sums(const Draft& draft, const model::Architecture& architecture);
+
 // GRAD_NORM, and one OPTIMIZER for each group that the draft's layers read.
 Draft add_optimizer(Draft draft, const PassContext& context);
 

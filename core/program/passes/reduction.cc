@@ -18,7 +18,7 @@ class Reduction {
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       Action& action = draft_.actions()[i];
       const bool writes = !groups_of(action).empty();
-      if (writes && each_micro_batch()) wait_for_buffers(action);
+      if (writes && layout().shards_gradients()) wait_for_buffers(action);
       out_.keep(std::move(action));
       if (writes) reduce_after(i);
     }
@@ -32,7 +32,6 @@ class Reduction {
   };
 
   const mesh::Layout& layout() const { return context_.layout; }
-  bool each_micro_batch() const { return layout().num_shards() > 1 && layout().zero >= 2; }
   std::span<const int> groups_of(const Action& action) const {
     return groups_written(action, context_.architecture);
   }
@@ -40,15 +39,15 @@ class Reduction {
   // Counts a reduction and tells whether others follow: replicas only add up with the last.
   bool is_followed(int group) {
     const std::int64_t count = ++num_reductions_[static_cast<std::size_t>(group)];
-    return each_micro_batch() && count < layout().num_micro_batches;
+    return layout().shards_gradients() && count < layout().num_micro_batches;
   }
 
   // Where the position of the last write before one reduction stands.
   std::size_t slot(int group, int micro_batch) const {
     const auto micro_batches = static_cast<std::size_t>(layout().num_micro_batches);
-    return each_micro_batch() ? static_cast<std::size_t>(group) * micro_batches +
-                                    static_cast<std::size_t>(micro_batch)
-                              : static_cast<std::size_t>(group);
+    return layout().shards_gradients() ? static_cast<std::size_t>(group) * micro_batches +
+                                             static_cast<std::size_t>(micro_batch)
+                                       : static_cast<std::size_t>(group);
   }
 
   void find_last_writes() {
@@ -82,11 +81,11 @@ class Reduction {
       reduce.lane = Lane::kReduce;
       reduce.kind = Kind::kReduceGrad;
       reduce.group = group;
-      if (each_micro_batch()) reduce.micro_batch = micro_batch;
+      if (layout().shards_gradients()) reduce.micro_batch = micro_batch;
       if (is_followed(group) && layout().dp > 1) reduce.attributes.emplace_back("axis", "shard");
       reduce.after.push_back(backward);
       const int id = out_.add(std::move(reduce));
-      if (!each_micro_batch()) continue;
+      if (!layout().shards_gradients()) continue;
       in_flight_.push_back({id, group});
     }
   }

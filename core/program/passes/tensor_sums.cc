@@ -1,24 +1,20 @@
 #include "core/program/passes/passes.h"
 
 namespace ptrain::program {
-namespace {
 
-// By group: the reduction of it that comes last; without data ranks its last backward. -1: none.
 std::vector<int> last_sums(const Draft& draft, const model::Architecture& architecture) {
   std::vector<int> writes(static_cast<std::size_t>(architecture.num_groups()), -1);
-  std::vector<int> reductions = writes;
+  std::vector<int> sums = writes;
   for (const Action& action : draft.actions()) {
     for (const int group : groups_written(action, architecture))
       writes[static_cast<std::size_t>(group)] = action.id;
-    if (action.kind == Kind::kReduceGrad)
-      reductions[static_cast<std::size_t>(action.group)] = action.id;
+    const bool is_sum = action.kind == Kind::kReduceGrad || action.kind == Kind::kExchange;
+    if (is_sum && action.group >= 0) sums[static_cast<std::size_t>(action.group)] = action.id;
   }
   for (std::size_t group = 0; group < writes.size(); ++group)
-    if (reductions[group] >= 0) writes[group] = reductions[group];
+    if (sums[group] >= 0) writes[group] = sums[group];
   return writes;
 }
-
-}  // namespace
 
 std::vector<bool> groups_summed(const model::Architecture& architecture) {
   std::vector<bool> summed(static_cast<std::size_t>(architecture.num_groups()));

@@ -1,20 +1,6 @@
 #include "core/program/passes/passes.h"
 
 namespace ptrain::program {
-namespace {
-
-// The sum of the group that comes last; without any its last backward. -1: none.
-int last_sum(const Draft& draft, int group, const model::Architecture& architecture) {
-  int write = -1, reduction = -1;
-  for (const Action& action : draft.actions()) {
-    if (writes(action, group, architecture)) write = action.id;
-    const bool sums = action.kind == Kind::kReduceGrad || action.kind == Kind::kExchange;
-    if (sums && action.group == group) reduction = action.id;
-  }
-  return reduction >= 0 ? reduction : write;
-}
-
-}  // namespace
 
 Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassContext& context) {
   constexpr int kTied = 0;
@@ -25,7 +11,7 @@ Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassCo
   action.lane = Lane::kReduce;
   action.kind = Kind::kSyncTied;
   action.group = kTied;
-  action.after.push_back(last_sum(draft, kTied, context.architecture));
+  action.after.push_back(last_sums(draft, context.architecture)[kTied]);
   draft.add(std::move(action));
   return draft;
 }

@@ -33,9 +33,7 @@ std::optional<Objection> context_divides(const mesh::Layout& layout, const Space
   const auto part = mesh::part_of(*space.architecture, alone, 0);
   if (part) return std::nullopt;
   const Error& error = part.error();
-  return Objection{"cp does not suit the model",
-                   error.hint.empty() ? error.message : error.message + "; " + error.hint,
-                   static_cast<double>(layout.cp)};
+  return Objection{"cp does not suit the model", detail_of(error), static_cast<double>(layout.cp)};
 }
 
 }  // namespace ptrain::plan

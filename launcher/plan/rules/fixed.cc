@@ -53,9 +53,8 @@ std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& sp
   differences.check(fixed.micro_batch > 0, "micro_batch", fixed.micro_batch, layout.micro_batch);
   if (fixed.recompute && *fixed.recompute != layout.recompute)
     differences.add(fmt::format("recompute is fixed at {}", recipe::to_string(*fixed.recompute)));
-  const bool gathers = layout.num_shards() > 1 && layout.zero == 3 && !layout.shared_window;
-  differences.check(fixed.prefetch.has_value() && gathers, "prefetch", fixed.prefetch.value_or(0),
-                    layout.prefetch);
+  differences.check(fixed.prefetch.has_value() && layout.gathers_each_use(), "prefetch",
+                    fixed.prefetch.value_or(0), layout.prefetch);
   return differences.objection();
 }
 

@@ -11,7 +11,7 @@ Objection from(const char* reason, const Error& error, const mesh::Layout& layou
                const Space& space) {
   const bool is_wanted = space.fixed.pp == 0 || space.fixed.pp == layout.pp;
   const double excess = static_cast<double>(layout.micro_batch) + (is_wanted ? 0 : 1e9);
-  return {reason, error.hint.empty() ? error.message : error.message + "; " + error.hint, excess};
+  return {reason, detail_of(error), excess};
 }
 
 }  // namespace

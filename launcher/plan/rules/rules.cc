@@ -12,6 +12,10 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
+std::string detail_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
+}
+
 std::span<const Rule> rules() { return kRules; }
 
 }  // namespace ptrain::plan

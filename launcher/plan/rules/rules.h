@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/result.h"
 #include "core/mesh/layout.h"
 #include "launcher/plan/space.h"
 
@@ -17,6 +18,9 @@ struct Objection {
   std::string detail;
   double excess = 0;
 };
+
+// An objection's detail: what is wrong and what to do.
+std::string detail_of(const Error& error);
 
 // What makes a layout illegal. It is asked once the axis `after` is set, and may read that axis and
 // those before it: what it forbids is not looked into further. One file a rule.

@@ -17,8 +17,7 @@ std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space&
   const auto part = mesh::part_of(*space.architecture, alone, 0);
   if (part) return std::nullopt;
   const Error& error = part.error();
-  return Objection{"tp does not divide the model",
-                   error.hint.empty() ? error.message : error.message + "; " + error.hint,
+  return Objection{"tp does not divide the model", detail_of(error),
                    static_cast<double>(layout.tp)};
 }
 
