@@ -7,16 +7,13 @@
 
 #include "core/program/passes/passes.h"
 #include "core/program/reads.h"
+#include "core/program/segments.h"
 
 namespace ptrain::program {
 namespace {
 
-bool exchanges_within_layer(const Action& action) {
-  return action.kind == Kind::kExchange && action.layer_first >= 0;
-}
-
 std::optional<Lane> lane_of(const Action& action) {
-  if (exchanges_within_layer(action)) return Lane::kCompute;
+  if (exchanges_within_call(action)) return Lane::kCompute;
   switch (action.kind) {
     case Kind::kForward:
     case Kind::kBackward:
@@ -101,7 +98,7 @@ int RankCheck::required_writes(const Group& group, int micro_batch) const {
 RankCheck::Broken RankCheck::run(const Action& action) {
   if (auto broken = well_formed(action)) return broken;
   if (auto broken = advance(action)) return broken;
-  if (exchanges_within_layer(action)) return segments_.exchange(action);
+  if (exchanges_within_call(action)) return segments_.exchange(action);
   if (!call_of(action)) return dispatch(action);
   if (auto broken = segments_.segment(action)) return broken;
   if (begins_call(action)) passages_.begin(action);

@@ -21,4 +21,14 @@ std::vector<model::ExchangeSpec> exchanges_of(const Action& action,
 inline bool begins_call(const Action& action) { return action.segment <= 0; }
 bool ends_call(const Action& action, const model::Architecture& architecture);
 
+// EXCHANGE has two uses. Between two segments of a layer's call:
+inline bool exchanges_within_call(const Action& action) {
+  return action.kind == Kind::kExchange && action.layer_first >= 0;
+}
+// Once a step, with SYNC_TIED: adds up gradients of parameters that several ranks of a model hold.
+inline bool sums_copies(const Action& action) {
+  return action.kind == Kind::kSyncTied ||
+         (action.kind == Kind::kExchange && !exchanges_within_call(action));
+}
+
 }  // namespace ptrain::program

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "core/model/exchanges.h"
 #include "core/program/rank_check.h"
 
 namespace ptrain::program {
@@ -52,8 +53,26 @@ bool is_send(const Action& action) {
   return action.kind == Kind::kSendForward || action.kind == Kind::kSendBackward;
 }
 
-// All ranks; the tensor axis for an exchange; those of one replica for a gather or a reduction over
-// the shard axis alone; the data ranks of a pipeline rank; the two ends of a pipeline.
+// Ranks of an axis that lies within others, by the number of the first and the distance to the
+// next.
+Members along(const Action& exchange, mesh::Coordinates place, const mesh::Layout& layout) {
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  const auto from = [&] { return size(mesh::rank_of(layout, place)); };
+  const auto axis = model::exchange_axis_named(exchange.attribute("axis"));
+  if (axis == model::ExchangeAxis::kRing) {
+    place.cp %= layout.ulysses;
+    return {from(), size(layout.cp / layout.ulysses), size(layout.ulysses * layout.tp)};
+  }
+  if (axis == model::ExchangeAxis::kUlysses) {
+    place.cp -= place.cp % layout.ulysses;
+    return {from(), size(layout.ulysses), size(layout.tp)};
+  }
+  place.tp = 0;
+  return {from(), size(layout.tp), 1};
+}
+
+// All ranks; those of its axis for an exchange; those of one replica for a gather or a reduction
+// over the shard axis alone; the data ranks of a pipeline rank; the two ends of a pipeline.
 Members members_of(const Action& action, int rank, const mesh::Layout& layout,
                    const Pipeline& pipeline) {
   const auto size = [](int value) { return static_cast<std::size_t>(value); };
@@ -65,10 +84,7 @@ Members members_of(const Action& action, int rank, const mesh::Layout& layout,
     return {size(mesh::rank_of(layout, place)), 2,
             size((high - low) * (layout.num_ranks() / layout.pp))};
   }
-  if (action.kind == Kind::kExchange) {
-    place.tp = 0;
-    return {size(mesh::rank_of(layout, place)), size(layout.tp), 1};
-  }
+  if (action.kind == Kind::kExchange) return along(action, place, layout);
   place.shard = place.cp = 0;
   const bool in_replica = action.kind == Kind::kUnshard || action.attribute("axis") == "shard";
   if (!in_replica) place.dp = 0;

@@ -31,16 +31,10 @@ bool is_copy(const Action& action) {
   return action.kind == Kind::kFetch || action.kind == Kind::kOffload;
 }
 
-// Adds up gradients of parameters that several ranks of a model hold.
-bool sums_copies(const Action& action) {
-  return action.kind == Kind::kSyncTied ||
-         (action.kind == Kind::kExchange && action.layer_first < 0);
-}
-
 // Begins and ends when its lane says so.
 bool is_queued(const Action& action) {
   return action.kind == Kind::kUnshard || action.kind == Kind::kReduceGrad || is_copy(action) ||
-         sums_copies(action) || action.lane == Lane::kTransfer;
+         program::sums_copies(action) || action.lane == Lane::kTransfer;
 }
 
 // In a pipeline they come from other ranks, or wait to be sent.
@@ -61,11 +55,6 @@ comm::Communicator* ranks_along(const Communicators& ranks, model::ExchangeAxis 
       return ranks.experts;
   }
   return nullptr;
-}
-
-// Of a layer's call; ends when the segment behind it begins.
-bool is_exchange(const Action& action) {
-  return action.kind == Kind::kExchange && action.layer_first >= 0;
 }
 
 }  // namespace
@@ -190,10 +179,10 @@ void Executor::run_actions(const program::Program& program, const LaneQueue::Wat
     const auto points = points_of(action, architecture_);
     if (points) fault::point(points->begin);
     wait_for(action);
-    if (!is_exchange(action)) end_exchange(action, observe);
+    if (!program::exchanges_within_call(action)) end_exchange(action, observe);
     if (!is_queued(action)) observe(action.id, true);
     execute(action);
-    if (!is_queued(action) && !is_exchange(action)) observe(action.id, false);
+    if (!is_queued(action) && !program::exchanges_within_call(action)) observe(action.id, false);
     if (points) fault::point(points->end);
     gather_lane_.poll();
     reduce_lane_.poll();
@@ -237,7 +226,8 @@ void Executor::execute(const Action& action) {
     case Kind::kReceiveBackward:
       return receive(action);
     case Kind::kExchange:
-      return sums_copies(action) ? sum_copies(action) : calls_.exchange(action, ranks_of(action));
+      return program::sums_copies(action) ? sum_copies(action)
+                                          : calls_.exchange(action, ranks_of(action));
     case Kind::kSyncTied:
       return sum_copies(action);
     case Kind::kUnshard:

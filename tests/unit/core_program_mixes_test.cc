@@ -54,6 +54,32 @@ TEST(Mixes, OfTensorRanksAndStagesAreValid) {
       }
 }
 
+mesh::Layout context_layout(int ring, int ulysses, int tp) {
+  mesh::Layout layout{.shard = 2, .cp = ring * ulysses, .ulysses = ulysses, .tp = tp};
+  layout.num_micro_batches = 2;
+  return layout;
+}
+
+TEST(Mixes, OfRanksThatShareRowsAreValid) {
+  for (const auto& [ring, ulysses] : {std::pair{2, 1}, std::pair{1, 2}, std::pair{2, 2}})
+    for (const int tp : {1, 2}) {
+      const mesh::Layout layout = context_layout(ring, ulysses, tp);
+      EXPECT_EQ(World(layout).check(), "") << mesh::to_string(layout);
+    }
+}
+
+// Each rank by itself may take micro-batches in any order; those of one ring, or that exchange
+// heads, must take them in the same.
+TEST(Mixes, RanksThatShareRowsMeetInTheirExchanges) {
+  for (const auto& [ring, ulysses] : {std::pair{2, 1}, std::pair{1, 2}}) {
+    World world(context_layout(ring, ulysses, 1));
+    for (Action& action : world.program(1).actions)
+      if (action.micro_batch >= 0) action.micro_batch = 1 - action.micro_batch;
+    EXPECT_NE(world.check().find("never runs: its group does not meet here"), std::string::npos)
+        << world.check();
+  }
+}
+
 // The first segment waits for all that the call needs.
 TEST(Mixes, ACallThatBeginsBeforeItsStreamArrivesIsRefused) {
   mesh::Layout layout{.tp = 2, .pp = 2};

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/program/segments.h"
+
 namespace ptrain::plan {
 
 namespace {
@@ -84,8 +86,8 @@ double sum_gradients_seconds(const Action& action, const CostContext& context) {
 }
 
 double exchange_seconds(const Action& action, const CostContext& context) {
-  return action.layer_first >= 0 ? layer_exchange_seconds(action, context)
-                                 : sum_gradients_seconds(action, context);
+  return program::exchanges_within_call(action) ? layer_exchange_seconds(action, context)
+                                                : sum_gradients_seconds(action, context);
 }
 
 // From one rank to the next stage's.
