@@ -47,7 +47,7 @@ class Runs(unittest.TestCase):
         for i in range(60):
             (cls.work / "text" / f"{i:02}.txt").write_text(f"{i} is {i * i} " * (i % 13 + 1))
         cls.write_recipe("recipe.yaml", 20)
-        cls.write_recipe("long.yaml", 4000)
+        cls.write_recipe("long.yaml", 1000000)  # more than any machine makes
         cls.cluster = Cluster(cls.folder / cls.state, visible=[cls.folder, cls.binary.parent])
         cls.addClassCleanup(cls.cluster.down)
         cls.cluster.up(node_timeout=5)

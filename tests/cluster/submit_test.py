@@ -43,7 +43,7 @@ class SubmitTest(unittest.TestCase):
         (cls.work / "text").mkdir(parents=True)
         for i in range(60):
             (cls.work / "text" / f"{i:02}.txt").write_text(f"{i} is {i * i} " * (i % 13 + 1))
-        for name, steps in (("recipe.yaml", 20), ("long.yaml", 4000)):
+        for name, steps in (("recipe.yaml", 20), ("long.yaml", 1000000)):
             (cls.work / name).write_text(RECIPE.replace("STEPS", str(steps)))
         cls.cluster = Cluster(FOLDER / "state-submitted", visible=[FOLDER, PTRAIN.parent, ROOT])
         cls.addClassCleanup(cls.cluster.down)
@@ -110,7 +110,7 @@ class SubmitTest(unittest.TestCase):
         self.submitted("stages")
         self.assertEqual(self.state("stages")["state"], "queued")
         self.assertIn("waits in the queue (Resources)", self.ptrain("status", "stages"))
-        self.assertRegex(self.ptrain("list", "."), rf"stages  queued  step 0/4000  job {self.job_of('stages')}")
+        self.assertRegex(self.ptrain("list", "."), rf"stages  queued  step 0/1000000  job {self.job_of('stages')}")
         self.assertIn("job", self.ptrain("resume", "stages", code=2))
         self.cluster.run("scancel", hold)
         self.wait_for_step("stages", 20)
