@@ -61,6 +61,9 @@ std::vector<std::string> usable_nodes(const std::vector<std::string>& nodes, con
 
 json to_fields(const run::Verdict& verdict, const Failure& failure) {
   json fields = run::to_json(verdict);
+  // Of the whole run, which are known at its end only.
+  fields.erase("held_s");
+  fields.erase("trained_s");
   fields["job"] = failure.job;
   fields["checkpoint"] = failure.checkpoint;
   return fields;
