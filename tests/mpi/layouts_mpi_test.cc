@@ -48,7 +48,7 @@ bool all_agree(comm::Communicator& world) {
     for (const bool window : {false, true}) {
       Experiment experiment = experiment_of(layout);
       experiment.layout.shared_window = window;
-      const bool equal = losses_on(world, experiment) == truth;
+      const bool equal = steps_on(world, experiment).losses == truth;
       if (!equal || world.rank() == 0)
         fmt::print("rank {}: {} {}\n", world.rank(), to_string(experiment.layout),
                    equal ? "agrees" : "DIFFERS");
@@ -63,7 +63,7 @@ void die_in_a_step(comm::Communicator& world) {
   experiment.layout.shared_window = true;
   experiment.num_steps = 1000000;
   if (world.rank() == 1) alarm(1);  // ends the process where it stands
-  losses_on(world, experiment);
+  steps_on(world, experiment);
 }
 
 }  // namespace

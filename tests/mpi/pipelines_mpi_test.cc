@@ -64,7 +64,7 @@ Experiment by_hand() {
 }
 
 bool agrees(comm::Communicator& world, const Experiment& experiment) {
-  const bool equal = losses_on(world, experiment) == train(experiment).losses;
+  const bool equal = steps_on(world, experiment).losses == train(experiment).losses;
   if (!equal || world.rank() == 0)
     fmt::print("rank {}: {} {}\n", world.rank(), to_string(experiment.layout),
                equal ? "agrees" : "DIFFERS");

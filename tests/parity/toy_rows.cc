@@ -1,7 +1,10 @@
 #include "tests/parity/toy_rows.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
+
+#include "tests/parity/packed_rows.h"
 
 namespace ptrain::parity {
 namespace {
@@ -33,10 +36,25 @@ void pad(data::MicroBatch& row) {
   if (begin < row.sequence) row.documents.push_back({begin, row.sequence});
 }
 
+std::optional<packing::Strategy> strategy_of(RowKind kind) {
+  switch (kind) {
+    case RowKind::kNextFit:
+      return packing::Strategy::kNextFit;
+    case RowKind::kFirstFit:
+      return packing::Strategy::kFirstFit;
+    case RowKind::kBestFit:
+      return packing::Strategy::kBestFitDecreasing;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t sequence,
                                        std::int32_t vocabulary, std::uint64_t seed, RowKind kind) {
+  if (const auto strategy = strategy_of(kind))
+    return packed_rows({num_rows, sequence, vocabulary, seed, *strategy});
   std::mt19937_64 random(seed);
   std::vector<data::MicroBatch> rows;
   for (std::int64_t r = 0; r < num_rows; ++r) {

@@ -7,11 +7,17 @@
 
 namespace ptrain::parity {
 
-enum class RowKind { kPacked, kOneDocument, kWholeDocument };
+enum class RowKind {
+  kPacked,         // documents of uneven lengths, and some padding
+  kOneDocument,    // one a row, and padding
+  kWholeDocument,  // one fills each row
+  // What the loader makes of documents of uneven lengths, by a strategy of packing.
+  kNextFit,
+  kFirstFit,
+  kBestFit
+};
 
-// `num_rows` rows of random tokens below `vocabulary`, each packed from documents of uneven
-// lengths, some with padding at their end, or one document a row and padding, or one that fills its
-// row; the same for any layout.
+// `num_rows` rows of random tokens below `vocabulary`; the same for any layout.
 std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t sequence,
                                        std::int32_t vocabulary, std::uint64_t seed,
                                        RowKind kind = RowKind::kPacked);

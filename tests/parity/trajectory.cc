@@ -180,13 +180,18 @@ Trajectory train(const Experiment& experiment) {
   return result;
 }
 
-std::vector<double> losses_on(comm::Communicator& world, const Experiment& experiment) {
+Trajectory steps_on(comm::Communicator& world, const Experiment& experiment) {
   RankRun rank(experiment, world);
-  std::vector<double> losses;
-  for (int index = 0; index < experiment.num_steps; ++index)
-    losses.push_back(rank.step(index).loss);
+  Trajectory steps;
+  for (int index = 0; index < experiment.num_steps; ++index) {
+    const auto step = rank.step(index);
+    steps.losses.push_back(step.loss);
+    steps.grad_norms.push_back(step.grad_norm);
+  }
+  steps.peak_bytes = {rank.measured()};
+  steps.predicted_bytes = {rank.predicted()};
   rank.close();
-  return losses;
+  return steps;
 }
 
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {

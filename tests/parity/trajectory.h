@@ -44,8 +44,9 @@ struct Trajectory {
 // layout with as many rows a step.
 Trajectory train(const Experiment& experiment);
 
-// The losses of the same training with `world` as its ranks; the same on each. Collective.
-std::vector<double> losses_on(comm::Communicator& world, const Experiment& experiment);
+// The same training with `world` as its ranks: losses and norms, which are the same on each, and
+// the bytes of this rank alone. Collective.
+Trajectory steps_on(comm::Communicator& world, const Experiment& experiment);
 
 // ||a - b|| / ||b||, or ||a - b|| where b is zero.
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b);
