@@ -37,11 +37,19 @@ class Enumerator {
       if (rule.after != axis) continue;
       if (auto objection = rule.check(layout, space_)) {
         out_.rejected.push_back({layout, std::move(objection->reason), std::move(objection->detail),
-                                 objection->excess});
+                                 objection->excess + distance(layout)});
         return true;
       }
     }
     return false;
+  }
+
+  // Of a reason, the layout that is most like the recipe comes closest. Axes that are not set yet
+  // differ in all layouts that a rule is asked about.
+  double distance(const mesh::Layout& layout) const {
+    constexpr double kFar = 1e9;
+    const auto differences = is_as_fixed(layout, space_);
+    return differences ? kFar * differences->excess : 0;
   }
 
   const Space& space_;

@@ -24,11 +24,11 @@ std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space&
 std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& space) {
   const std::int64_t tokens = layout.micro_batch * space.sequence / layout.cp;
   if (tokens % layout.tp == 0) return std::nullopt;
-  int nearest = layout.tp;
-  while (tokens % nearest != 0) --nearest;
+  mesh::Layout nearest = layout;
+  while (tokens % nearest.tp != 0 || tensor_divides(nearest, space)) --nearest.tp;
   return Objection{"tp does not divide the tokens of a micro-batch",
                    fmt::format("{} tokens over tp {}; the nearest that divides is tp {}", tokens,
-                               layout.tp, nearest),
+                               layout.tp, nearest.tp),
                    static_cast<double>(tokens % layout.tp)};
 }
 
