@@ -115,6 +115,40 @@ TEST_F(BadInput, MoreRanksThanMemoryAllows) {
   expect_refused(4, {"MiB"});
 }
 
+// Of two ranks, one micro-batch of two rows each where nothing else is said.
+TEST_F(BadInput, LayoutsThatCannotBe) {
+  try_run({"parallel.dp=3"});
+  expect_refused(2, {"parallel.dp: dp x shard is 3, but cluster.ranks_per_node is 2"});
+  try_run({"parallel.dp=1", "parallel.tp=2", "model.num_attention_heads=3", "model.head_dim=16"});
+  expect_refused(
+      4, {"tp is 2, which does not divide 3 attention heads", "the nearest that does is tp 1"});
+  try_run({"parallel.dp=1", "parallel.cp.ulysses=2", "model.num_attention_heads=3",
+           "model.head_dim=16"});
+  expect_refused(4, {"cp.ulysses is 2, which does not divide 3 attention heads",
+                     "the nearest that does is cp.ulysses 1"});
+  try_run({"parallel.dp=1", "parallel.pp=2", "parallel.virtual=2", "parallel.micro_batch=4",
+           "parallel.schedule=dualpipe_v", "shapes.1.global_batch_tokens=256"});
+  expect_refused(4, {"dualpipe_v", "4 micro-batches"});
+}
+
+TEST_F(BadInput, SchedulesThatCannotRun) {
+  const std::vector<std::string> overrides{"parallel.dp=1", "parallel.pp=2",
+                                           "parallel.micro_batch=2", "parallel.schedule=own.csv",
+                                           "shapes.1.global_batch_tokens=256"};
+  write("own.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n");
+  try_run(overrides);
+  expect_refused(2, {"own.csv", "rank 1, cell 3 (1F1): there is no 1B1 for it"});
+  write("own.csv", "0F0,0F1,0B0,0B1\n2F0,2B0,2F1,2B1\n");
+  try_run(overrides);
+  expect_refused(2, {"own.csv", "no rank works on stage 1"});
+  write("own.csv", "0F0,0F1,0B0,0B1\n0F0,1F0,1F1,1B0,1B1\n");
+  try_run(overrides);
+  expect_refused(2, {"own.csv", "stage 0 is on rank 1 too"});
+  write("own.csv", "0F0,0B0\n1F0,1B0\n");
+  try_run(overrides);
+  expect_refused(4, {"the schedule's file has 1 micro-batches, but a step 2 of each rank"});
+}
+
 TEST_F(BadInput, ARunFolderThatExists) {
   fs::create_directory(run_.root);
   try_run();

@@ -32,6 +32,7 @@ class Verdicts : public RunFixture {
   }
 
   void wait_for_collective(std::size_t rank);
+  void freeze_where_the_peer_waits(const std::string& communicator);
 
   void expect_verdict(base::Subprocess process, ExitCode code, int rank, int signal = 0) {
     EXPECT_EQ(end_of(std::move(process)), static_cast<int>(code)) << output_;
@@ -78,6 +79,46 @@ TEST_F(Verdicts, AFrozenRankIsNamedWithItsCollective) {
   EXPECT_FALSE(said("last collective none")) << output_;
   EXPECT_LT(took_, 10);
 }
+
+// Stops rank 1 at a place where rank 0 comes to wait for it in this communicator.
+void Verdicts::freeze_where_the_peer_waits(const std::string& communicator) {
+  for (int tries = 0; tries < 20; ++tries) {
+    ::kill(pid_of(1), SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // two heartbeats of rank 0
+    const auto ranks = nlohmann::json::parse(read(run_.rank_board(1)), nullptr, false);
+    if (ranks.is_array() && !ranks.empty() && ranks[0].value("waiting", false) &&
+        ranks[0].value("collective", "").starts_with(communicator))
+      return;
+    ::kill(pid_of(1), SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 + tries));
+  }
+  FAIL() << "rank 0 never waits in " << communicator;
+}
+
+struct SharedAxis {
+  const char* name;
+  const char* degree;
+  const char* communicator;
+};
+
+class LostInACollective : public Verdicts, public testing::WithParamInterface<SharedAxis> {};
+
+// The peer stands in the middle of an exchange between two segments of a layer.
+TEST_P(LostInACollective, EndsTheRunInSeconds) {
+  auto process = start_long({"parallel.dp=1", GetParam().degree, "failure.hang_timeout=600"});
+  freeze_where_the_peer_waits(GetParam().communicator);
+  ::kill(pid_of(1), SIGKILL);
+  since_ = Clock::now();
+  expect_verdict(std::move(process), ExitCode::kRankSignal, 1, SIGKILL);
+  EXPECT_LT(took_, 10);
+  EXPECT_EQ(processes_alive(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LostInACollective,
+                         testing::Values(SharedAxis{"tp", "parallel.tp=2", "tp/exchange"},
+                                         SharedAxis{"ulysses", "parallel.cp.ulysses=2",
+                                                    "cp/ulysses"}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST_F(Verdicts, StopsOnRequestWithACheckpoint) {
   auto process = start_long();

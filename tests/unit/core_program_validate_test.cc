@@ -226,6 +226,17 @@ TEST(Validate, RanksThatDoNotMeet) {
             "rank 0, 0 gather UNSHARD g0: never runs: its group does not meet here");
 }
 
+TEST(Validate, UnequalMicroBatchCounts) {
+  const auto architecture = small_llama(1);
+  Layout more = kZero3;
+  more.num_micro_batches = 3;
+  World world = world_of(architecture, kZero3);
+  world[1] = world_of(architecture, more)[1];
+  const std::string why = message(validate(world, architecture, kZero3));
+  EXPECT_TRUE(why.starts_with("rank 1, ") && why.ends_with(": no such layer or micro-batch"))
+      << why;
+}
+
 // One program stands for all ranks of its class: the same verdict as with a copy for each.
 TEST(Validate, RanksOfAClassShareAProgram) {
   const auto architecture = small_llama(1);
