@@ -50,6 +50,18 @@ enum class Bug {
   kQueuedOverwritten,     // BACKWARD_WEIGHT replaces what earlier micro-batches left
   kStashFreedAtInput,     // BACKWARD_INPUT frees what BACKWARD_WEIGHT still reads
   kSendsKept,             // streams that were sent are given back at the end of the step
+  kMeanOfMeans,           // micro-batches weigh alike, however many targets they have
+  kTargetsOfWholeRows,    // each rank of a row counts all of the row's targets
+  kVocabularyRepeated,    // e to a logit is summed once for each rank of the tensor axis
+  kNormWithoutExperts,    // the norm leaves experts out
+  kHeadsInterleaved,      // neighbouring query heads read different heads of keys
+  kTurnedBackLate,        // the norm of keys sees gradients before the rotary is turned back
+  kRingGradientsLost,     // gradients of keys that go around the ring get lost on the way
+  kFirstTargetDropped,    // the first target of a document is not learned
+  kEndNotLearned,         // targets are masked by value, and the end of a document with them
+  kRowLost,               // a resumed run starts one row late
+  kCarriedLost,           // documents that a change of shape carries over get lost
+  kExpertsStartAtZero,    // initial values of experts are zero
   kCount
 };
 

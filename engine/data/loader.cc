@@ -52,6 +52,8 @@ void append_range(MicroBatch& batch, const Index& index, const packing::Range& r
     batch.tokens.push_back(token_of(index, tokens[i]));
     batch.targets.push_back(token_of(index, tokens[i + 1]));
   }
+  if (planted(Bug::kFirstTargetDropped)) *(batch.targets.end() - range.length()) = kNoTarget;
+  if (planted(Bug::kEndNotLearned)) std::ranges::replace(batch.targets, kByteEos, kNoTarget);
   silence(batch, index, range);
   close_span(batch);
 }

@@ -124,6 +124,7 @@ void RowStream::restore(const Position& position) {
   position_ = position;
   if (planted(Bug::kRowTwice) && position_.row > 0) --position_.row;
   pack();
+  if (planted(Bug::kRowLost) && position_.row < std::ssize(rows_)) ++position_.row;
   if (position_.row > static_cast<std::int64_t>(rows_.size()))
     refuse("its window has fewer rows", "resume from an older checkpoint");
   if (position_.packer != packer()) change_packer();
@@ -131,6 +132,7 @@ void RowStream::restore(const Position& position) {
 
 void RowStream::change_packer() {
   position_.carried = packing::unused_ranges(rows_, position_.row);
+  if (planted(Bug::kCarriedLost)) position_.carried.clear();
   position_.first_document += position_.num_documents;
   position_.packer = packer();
   ++position_.window;

@@ -246,6 +246,7 @@ void Executor::execute(const Action& action) {
     case Kind::kGradNorm:
       PT_CHECK(settings_ != nullptr);
       for (auto& group : groups_) complete_gradients(group);
+      if (planted(Bug::kTargetsOfWholeRows)) sums_.num_targets *= layout_.cp;
       result_ = reduce_norm(groups_, sums_, settings_->clip_norm, communicators_.world);
       return;
     case Kind::kOptimizer:

@@ -20,7 +20,9 @@ struct Heads {
 };
 
 Heads heads_of(const AttentionShape& shape, const Tensor& qkv, std::int64_t head) {
-  const std::int64_t kv_head = head / (shape.num_heads / shape.num_kv_heads);
+  const std::int64_t kv_head = planted(Bug::kHeadsInterleaved)
+                                   ? head % shape.num_kv_heads
+                                   : head / (shape.num_heads / shape.num_kv_heads);
   const std::int64_t values = shape.values_of_head();
   return {qkv.columns(head * shape.head_dim, shape.head_dim),
           qkv.columns(shape.query_cols() + kv_head * shape.head_dim, shape.head_dim),

@@ -85,8 +85,9 @@ Task AttentionPart::backward(const Context& context, std::span<const GradientTar
   copy_tensor(kept.attention, output);
   const kernels::AttentionGradient in{output, kept.log_sum_exp, dattention};
   co_await attention_.backward(context, in, kept.qkv);
-  turn(context, kept.qkv, kernels::Turn::kBack);
+  if (!planted(Bug::kTurnedBackLate)) turn(context, kept.qkv, kernels::Turn::kBack);
   if (norms_) norm_heads_backward(context, gradients, kept);
+  if (planted(Bug::kTurnedBackLate)) turn(context, kept.qkv, kernels::Turn::kBack);
   copy_tensor(kept.qkv, kept.dqkv);
   linears_.backward(context, gradients, kept.dqkv, dnormed);
 }

@@ -7,6 +7,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/kernels/attention_before.h"
+#include "engine/kernels/rows.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
@@ -147,6 +148,7 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
           {pair.of_query(in.output), pair.of_query(in.log_sum_exp), pair.of_query(in.doutput)},
           pair.of_query(queries(qkv)), pair.of_key(gradient), context.arena);
     });
+    if (step > 0 && planted(Bug::kRingGradientsLost)) kernels::set_zero(gradient);
   }
   const Tensor home = next.row_range(tokens, tokens);
   co_await exchange(shift(here.row_range(tokens, tokens), home));

@@ -4,9 +4,17 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
+#include "engine/kernels/rows.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
+namespace {
+
+std::int64_t num_from(std::int32_t least, std::span<const std::int32_t> targets) {
+  return std::ranges::count_if(targets, [&](auto target) { return target >= least; });
+}
+
+}  // namespace
 
 VocabularyLoss::VocabularyLoss(const model::Architecture& architecture,
                                const model::ParameterSpec& matrix)
@@ -19,10 +27,12 @@ void VocabularyLoss::add(const Context& context, std::int64_t begin, const Tenso
           .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(logits.rows));
   const double loss = place_.size == 1 ? kernels::cross_entropy(logits, targets, use)
                                        : over_parts(context, targets, logits, use);
+  if (planted(Bug::kMeanOfMeans) && use == kernels::LogitsUse::kGradient)
+    kernels::scale(1.0 / static_cast<double>(num_from(0, context.batch.targets)), logits);
   if (place_.rank != 0 && !planted(Bug::kLossOnEveryRank)) return;
   sums.loss += loss;
   const std::int32_t least = planted(Bug::kPaddingTrained) ? data::kNoTarget : 0;
-  sums.num_targets += std::ranges::count_if(targets, [&](auto target) { return target >= least; });
+  sums.num_targets += num_from(least, targets);
 }
 
 double VocabularyLoss::over_parts(const Context& context, std::span<const std::int32_t> targets,
@@ -34,6 +44,7 @@ double VocabularyLoss::over_parts(const Context& context, std::span<const std::i
                                          kernels::kPartStatistics, buffers);
   const Tensor mine = statistics.row_range(place_.rank * logits.rows, logits.rows);
   kernels::part_exponentials(logits, own, mine);
+  if (planted(Bug::kVocabularyRepeated)) kernels::scale(place_.size, mine.columns(1, 1));
   if (planted(Bug::kLocalVocabulary))
     return kernels::part_cross_entropy(logits, {targets, own, 0}, mine, use);
   std::vector<std::int64_t> offsets, counts;

@@ -4,6 +4,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
+#include "engine/base/planted.h"
 #include "engine/kernels/convert.h"
 #include "engine/kernels/rows.h"
 
@@ -48,6 +49,8 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
 }
 
 bool GroupBuffer::counts(const mesh::ShardRun& run) const {
+  const auto& group = architecture_.groups[static_cast<std::size_t>(plan_.group)];
+  if (group.experts && planted(Bug::kNormWithoutExperts)) return false;
   return place_.counts && architecture_.parameters[static_cast<std::size_t>(run.parameter)].counts;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/hash.h"
 #include "core/model/slice.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 #include "engine/state/philox.h"
 
 namespace ptrain::state {
@@ -48,6 +49,11 @@ double deviation_of(model::Init init, const model::Architecture& architecture) {
   return range / std::sqrt(2.0 * static_cast<double>(architecture.config.num_hidden_layers));
 }
 
+bool is_expert(model::Role role) {
+  return role == model::Role::kExpertUp || role == model::Role::kExpertDown ||
+         role == model::Role::kExpert;
+}
+
 }  // namespace
 
 void initial_values(const model::ParameterSpec& parameter, const model::Architecture& architecture,
@@ -62,7 +68,8 @@ void initial_values(const model::ParameterSpec& parameter, const model::Architec
       return;
     }
     const std::uint64_t key = hash64(parameter.name) ^ seed;
-    const double deviation = deviation_of(parameter.init, architecture);
+    const bool is_zero = planted(Bug::kExpertsStartAtZero) && is_expert(parameter.role);
+    const double deviation = is_zero ? 0 : deviation_of(parameter.init, architecture);
     for (const model::WholeRun& run : model::runs_of_whole(parameter, begin, end))
       fill_normal(key, deviation, run.begin, run.end, out.as<T>() + run.place);
   });

@@ -57,6 +57,18 @@ CAUGHT_BY = {
     "queued_overwritten": ("parity_pipeline", "All/Pipelines.EqualOneProcessInFloat64/zb_h1_pp2"),
     "stash_freed_at_input": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/zb_h1_pp2"),
     "sends_kept": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/1f1b_pp4"),
+    "mean_of_means": ("parity_layouts", "All/Layouts.EqualOneProcessInFloat64/accumulate4_messages"),
+    "targets_of_whole_rows": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ring2"),
+    "vocabulary_repeated": ("unit_engine_layers", "All/Tensor.EqualsOneRankInFloat64/llama_tp2_all"),
+    "norm_without_experts": ("parity_experts", "RouterBias.FollowsTheLoads"),
+    "heads_interleaved": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/llama_free_float64"),
+    "turned_back_late": ("unit_engine_layers", "All/Families.LossAndGradientsAreThoseOfTransformers/qwen3_float64"),
+    "ring_gradients_lost": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ring2"),
+    "first_target_dropped": ("unit_engine_data", "Loader.HandCalculation"),
+    "end_not_learned": ("unit_engine_data", "Loader.HandCalculation"),
+    "row_lost": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
+    "carried_lost": ("unit_engine_data", "Loader.AChangeOfShapeLosesAndRepeatsNothing"),
+    "experts_start_at_zero": ("unit_engine_state", "InitialValues.OfEachExpertAreItsOwn"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }
 

@@ -66,7 +66,19 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "key_value_copies_not_summed",
     "queued_overwritten",
     "stash_freed_at_input",
-    "sends_kept"};
+    "sends_kept",
+    "mean_of_means",
+    "targets_of_whole_rows",
+    "vocabulary_repeated",
+    "norm_without_experts",
+    "heads_interleaved",
+    "turned_back_late",
+    "ring_gradients_lost",
+    "first_target_dropped",
+    "end_not_learned",
+    "row_lost",
+    "carried_lost",
+    "experts_start_at_zero"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {

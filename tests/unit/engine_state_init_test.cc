@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "engine/state/init.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::state {
 namespace {
@@ -80,6 +83,23 @@ TEST(InitialValues, OfNormsAndBiasesAreConstant) {
             (std::vector<float>{1, 1, 1}));
   EXPECT_EQ(values<double>(parameter("bias", model::Init::kZeros), 1, 0, 2),
             (std::vector<double>{0, 0}));
+}
+
+// Of each matrix the first values, none zero and none another's.
+TEST(InitialValues, OfEachExpertAreItsOwn) {
+  const auto whole =
+      model::make_architecture(support::small_model("qwen3_moe"), DType::kFloat64).value();
+  std::set<std::vector<double>> seen;
+  std::size_t matrices = 0;
+  for (const auto& one : whole.parameters) {
+    if (!whole.groups[static_cast<std::size_t>(one.group)].experts) continue;
+    const auto first = values<double>(one, 3, 0, 4);
+    EXPECT_EQ(std::ranges::count(first, 0.0), 0) << one.name;
+    seen.insert(first);
+    ++matrices;
+  }
+  EXPECT_EQ(matrices, 3u * 5);  // of the one layer that is not dense
+  EXPECT_EQ(seen.size(), matrices);
 }
 
 TEST(InitialValues, HaveTheMomentsOfANormalDistribution) {
