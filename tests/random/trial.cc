@@ -74,6 +74,10 @@ bool may_be_less(const Case& one, MemoryClass memory_class) {
   return memory_class == MemoryClass::kTemporary && (varies || one.packing != "whole_document");
 }
 
+// Scratch is predicted of whole documents. A ring may cut rows of several otherwise
+// (context_split.h), and then a kernel has other queries beside other keys.
+bool is_split_otherwise(const Case& one) { return one.ring > 1 && one.packing != "whole_document"; }
+
 // Of one rank.
 void compare_bytes(const Case& one, const Trajectory& run, std::size_t rank, Faults& faults) {
   for (int i = 0; i < program::kNumMemoryClasses; ++i) {
@@ -83,6 +87,9 @@ void compare_bytes(const Case& one, const Trajectory& run, std::size_t rank, Fau
     const auto predicted = run.predicted_bytes[rank][static_cast<std::size_t>(i)].value;
     if (measured == predicted) continue;
     if (measured < predicted && may_be_less(one, memory_class)) continue;
+    if (memory_class == MemoryClass::kTemporary && is_split_otherwise(one) &&
+        measured <= predicted + predicted / 20)
+      continue;
     faults.push_back(fmt::format("{} bytes of {} on rank {}, but {} were predicted", measured,
                                  program::to_string(memory_class), rank, predicted));
   }
