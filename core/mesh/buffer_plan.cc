@@ -75,13 +75,23 @@ std::int64_t BufferPlan::padding() const {
   return padding;
 }
 
-int fullest_rank(std::span<const BufferPlan> plans) {
-  if (plans.empty()) return 0;
-  std::vector<std::int64_t> elements(plans.front().shard_sizes.size());
-  for (const BufferPlan& plan : plans)
+namespace {
+
+int fullest(const model::Architecture& part, std::span<const BufferPlan> plans, bool experts) {
+  std::vector<std::int64_t> elements(1);
+  for (const BufferPlan& plan : plans) {
+    if (part.groups[static_cast<std::size_t>(plan.group)].experts != experts) continue;
+    elements.resize(plan.shard_sizes.size());
     for (std::size_t rank = 0; rank < elements.size(); ++rank)
       elements[rank] += plan.shard_sizes[rank];
+  }
   return static_cast<int>(std::ranges::max_element(elements) - elements.begin());
+}
+
+}  // namespace
+
+ShardRanks fullest_ranks(const model::Architecture& part, std::span<const BufferPlan> plans) {
+  return {fullest(part, plans, false), fullest(part, plans, true)};
 }
 
 std::vector<ShardRun> BufferPlan::runs(int rank) const {
@@ -157,21 +167,6 @@ std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layo
   return plan_groups(part, owners, [&](std::size_t group) {
     return is_expert(static_cast<int>(group)) ? expert_shards : shards;
   });
-}
-
-int num_reduced(const model::GroupSpec& group, const Layout& layout) {
-  return group.experts ? num_expert_shards(layout) * num_expert_replicas(layout)
-                       : layout.num_shards() * layout.dp;
-}
-
-int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank) {
-  return group.experts ? expert_coordinates_of(layout, rank).eshard
-                       : coordinates_of(layout, rank).shard_rank(layout);
-}
-
-bool is_first_replica(const model::GroupSpec& group, const Layout& layout, int rank) {
-  return (group.experts ? expert_coordinates_of(layout, rank).edp
-                        : coordinates_of(layout, rank).dp) == 0;
 }
 
 }  // namespace ptrain::mesh

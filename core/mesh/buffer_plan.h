@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/mesh/layout.h"
+#include "core/mesh/group_mesh.h"
 #include "core/model/architecture.h"
 
 namespace ptrain::mesh {
@@ -52,15 +52,8 @@ std::vector<BufferPlan> plan_buffers(const model::Architecture& architecture, in
 // As the layout shards them: experts over their own axes. The plans are those of one rank's part of
 // the model (part.h).
 std::vector<BufferPlan> plan_buffers(const model::Architecture& part, const Layout& layout);
-// Over how many ranks the gradients of a group are reduced.
-int num_reduced(const model::GroupSpec& group, const Layout& layout);
-// Which of the shards of a plan a rank has.
-int shard_rank_of(const model::GroupSpec& group, const Layout& layout, int rank);
-// Whether a rank is the first of the replicas that hold its shard: the one that counts in norms and
-// checkpoints.
-bool is_first_replica(const model::GroupSpec& group, const Layout& layout, int rank);
 
-// The rank whose shards hold most elements.
-int fullest_rank(std::span<const BufferPlan> plans);
+// Those whose shards hold most elements: of dense groups, and of experts.
+ShardRanks fullest_ranks(const model::Architecture& part, std::span<const BufferPlan> plans);
 
 }  // namespace ptrain::mesh

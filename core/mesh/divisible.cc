@@ -60,14 +60,6 @@ Status check_axis(std::string_view axis, int degree, const std::vector<Splits>& 
 // Of the heads that tp leaves a rank.
 Status check_context(const model::Architecture& whole, const Layout& layout) {
   if (layout.cp == 1) return {};
-  const auto& experts = whole.decoder.has_experts;
-  if (std::ranges::find(experts, true) != experts.end())
-    return fail(
-        ExitCode::kUsage,
-        fmt::format("layout: cp is {}, and ranks that share rows do not run experts in this "
-                    "version",
-                    layout.cp),
-        "set cp.ring and cp.ulysses to 1");
   const recipe::Model& config = whole.config;
   const std::int64_t kv_heads = model::key_heads_of_rank(config.num_key_value_heads, layout.tp);
   return check_axis("cp.ulysses", layout.ulysses,
@@ -81,20 +73,18 @@ Status check_divisible(const model::Architecture& whole, const Layout& layout) {
   const model::MoeSpec& moe = whole.decoder.moe;
   if (layout.tp > 1) PTRAIN_CHECK(check_axis("tp", layout.tp, split_by_tp(whole)));
   PTRAIN_CHECK(check_context(whole, layout));
-  if (moe.num_experts == 0 && layout.ep * layout.etp > 1)
+  if (moe.num_experts == 0 && (layout.ep > 1 || layout.etp > 1))
     return fail(ExitCode::kUsage,
                 fmt::format("layout: ep is {} and etp {}, but the model has no experts", layout.ep,
                             layout.etp),
                 "set ep and etp to 1");
   if (moe.num_experts == 0) return {};
-  PTRAIN_CHECK(check_axis("ep", layout.ep, {{"experts", moe.num_experts}}));
-  PTRAIN_CHECK(check_axis("etp", layout.etp, {{"columns of an expert", moe.inner}}));
   const int block = layout.dp * layout.shard * layout.cp * layout.tp;
-  if (block % (layout.ep * layout.etp) == 0) return {};
-  return fail(ExitCode::kUsage,
-              fmt::format("layout: ep x etp is {}, which does not divide the {} ranks of a stage",
-                          layout.ep * layout.etp, block),
-              "choose ep and etp so that their product divides dp x shard x cp x tp");
+  PTRAIN_CHECK(check_axis("etp", layout.etp,
+                          {{"columns of an expert", moe.inner}, {"ranks of a stage", block}}));
+  return check_axis(
+      "ep", layout.ep,
+      {{"experts", moe.num_experts}, {"ranks of a stage over etp", block / layout.etp}});
 }
 
 }  // namespace ptrain::mesh

@@ -80,6 +80,9 @@ std::string to_string(const Layout& layout) {
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);
   if (layout.recompute == recipe::Recompute::kSelective) text += " selective";
   if (layout.recompute == recipe::Recompute::kFull) text += " recompute";
+  for (const recipe::Recompute recompute : layout.stage_recompute)
+    text += fmt::format("{}{}", &recompute == layout.stage_recompute.data() ? " stages:" : ",",
+                        recipe::to_string(recompute));
   if (layout.offload == recipe::Offload::kOptimizer) text += " offload";
   if (layout.shared_window) text += " window";
   return text;

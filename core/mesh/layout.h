@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct Layout {
   std::int64_t micro_batch = 1;        // rows of one FORWARD on one rank
   std::int64_t num_micro_batches = 1;  // of one rank, one step
   recipe::Recompute recompute = recipe::Recompute::kNone;
-  int prefetch = 1;  // groups gathered ahead of their use
+  std::vector<recipe::Recompute> stage_recompute = {};  // by stage; empty: all as `recompute`
+  int prefetch = 1;                                     // groups gathered ahead of their use
   recipe::Offload offload = recipe::Offload::kNone;
   // All ranks are on one node and see each other's parameters and gradients in one shared window:
   // nothing is gathered, and gradients are added where they lie.
@@ -43,6 +45,9 @@ struct Layout {
   bool shards_gradients() const { return num_shards() > 1 && zero >= 2; }
   // ZeRO 3 by messages: parameters are gathered again for each use.
   bool gathers_each_use() const { return num_shards() > 1 && zero == 3 && !shared_window; }
+  recipe::Recompute recompute_of(int stage) const {
+    return stage_recompute.empty() ? recompute : stage_recompute[static_cast<std::size_t>(stage)];
+  }
   bool operator==(const Layout&) const = default;
 };
 

@@ -163,6 +163,37 @@ Status check_block(const ParameterSpec& parameter) {
       "adamw");
 }
 
+// How many rows came for each expert from each rank: what is computed again goes by it.
+void stash_arrivals(const Architecture& part, LayerSpec& layer) {
+  layer.stash.push_back({.name = "arrived",
+                         .elements_per_token = part.experts.size() * part.num_held_experts(),
+                         .dtype = DType::kInt32,
+                         .stash_class = model::StashClass::kInput,
+                         .rows = model::StashRows::kCall});
+}
+
+// A rank's experts work on its part of the tokens of the tensor axis, and on rows of all etp ranks.
+void share_work(const Architecture& part, LayerSpec& layer) {
+  for (model::Segment& segment : layer.segments) {
+    const bool is_expert = segment.name.starts_with("expert_");
+    if (!is_expert && segment.name != "router") continue;
+    segment.flops_per_token *= is_expert ? part.experts.etp : 1;
+    segment.flops_per_token /= part.tensor.size;
+  }
+}
+
+Architecture with_expert_ranks(Architecture part, const Layout& layout, int rank) {
+  const ExpertCoordinates place = expert_coordinates_of(layout, rank);
+  part.experts = {layout.ep, layout.etp, place.ep * layout.etp + place.etp};
+  for (LayerSpec& layer : part.layers) {
+    if (!layer.held || layer.kind != LayerKind::kBlock) continue;
+    if (!part.decoder.experts_in(layer.index - 1)) continue;
+    share_work(part, layer);
+    if (part.experts.size() > 1) stash_arrivals(part, layer);
+  }
+  return part;
+}
+
 Architecture with_context_ranks(Architecture part, const Layout& layout, int rank) {
   const int cp_rank = coordinates_of(layout, rank).cp;
   part.ring = {layout.cp / layout.ulysses, cp_rank / layout.ulysses};
@@ -180,7 +211,7 @@ Result<Architecture> part_of(const Architecture& whole, const Layout& layout, in
   PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
   Architecture part = Assembler(whole, layout, rank, std::move(held)).assemble();
   for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
-  return with_context_ranks(std::move(part), layout, rank);
+  return with_context_ranks(with_expert_ranks(std::move(part), layout, rank), layout, rank);
 }
 
 }  // namespace ptrain::mesh

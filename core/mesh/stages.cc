@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/schedule/catalogue.h"
+#include "core/schedule/check.h"
 #include "core/schedule/csv.h"
 
 namespace ptrain::mesh {
@@ -19,24 +20,12 @@ std::vector<int> even_counts(int num_layers, int num_stages) {
   return counts;
 }
 
-Result<std::vector<int>> ranks_of_file(const Layout& layout) {
-  PTRAIN_TRY(const schedule::Schedule schedule,
-             schedule::from_csv(layout.schedule_csv, "the layout's schedule"));
-  if (schedule.num_ranks() != layout.pp || schedule.num_stages != layout.num_stages())
-    return fail(
-        ExitCode::kUsage,
-        fmt::format("the schedule's file has {} ranks and {} stages, but the layout {} and "
-                    "{}",
-                    schedule.num_ranks(), schedule.num_stages, layout.pp, layout.num_stages()),
-        "set pp and virtual as in the file");
-  if (schedule::num_copies(schedule) > 1)
-    return fail(ExitCode::kUsage, "the schedule's file holds the weights twice",
-                "take a schedule with one copy of them");
-  std::vector<int> ranks = schedule::ranks_of_stages(schedule);
-  if (std::ranges::find(ranks, -1) != ranks.end())
-    return fail(ExitCode::kUsage, "a stage of the schedule's file lies on no rank",
-                "give each stage a rank");
-  return ranks;
+// The engine keeps each stage on one rank; other schedules are only made and simulated.
+Status check_copies(int num_copies, std::string_view what) {
+  if (num_copies == 1) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("{} holds the weights twice, which can be simulated, but not run", what),
+              "take a schedule with one copy of them, such as dualpipe_v");
 }
 
 Result<schedule::Entry> entry_of(std::string_view name) {
@@ -44,9 +33,7 @@ Result<schedule::Entry> entry_of(std::string_view name) {
   if (entry == nullptr)
     return fail(ExitCode::kUsage, fmt::format("there is no schedule '{}'", name),
                 "`ptrain schedule --list` shows them");
-  if (entry->num_copies > 1)
-    return fail(ExitCode::kUsage, fmt::format("schedule {} holds the weights twice", name),
-                "take a schedule with one copy of them, such as dualpipe_v");
+  PTRAIN_CHECK(check_copies(entry->num_copies, fmt::format("schedule {}", name)));
   return *entry;
 }
 
@@ -67,6 +54,12 @@ Result<std::vector<StageLayers>> layers_of_stages(const Layout& layout, int num_
         ExitCode::kUsage,
         fmt::format("layout: {} layers leave some of {} stages empty", num_layers, num_stages),
         fmt::format("pp x virtual is {} at most", num_layers));
+  const auto num_recomputed = layout.stage_recompute.size();
+  if (num_recomputed > 0 && num_recomputed != counts.size())
+    return fail(ExitCode::kUsage,
+                fmt::format("layout: what {} stages compute again, but there are {} stages",
+                            num_recomputed, num_stages),
+                "say it once for each stage, or leave it out");
   std::vector<StageLayers> stages;
   int begin = 0;
   for (const int count : counts) {
@@ -76,10 +69,43 @@ Result<std::vector<StageLayers>> layers_of_stages(const Layout& layout, int num_
   return stages;
 }
 
+std::vector<recipe::Recompute> recompute_of_layers(const Layout& layout, int num_layers) {
+  std::vector<recipe::Recompute> all(static_cast<std::size_t>(num_layers), layout.recompute);
+  if (layout.stage_recompute.empty()) return all;
+  const auto stages = layers_of_stages(layout, num_layers);
+  for (std::size_t s = 0; stages && s < stages->size(); ++s)
+    std::fill(all.begin() + (*stages)[s].begin, all.begin() + (*stages)[s].end,
+              layout.recompute_of(static_cast<int>(s)));
+  return all;
+}
+
+Result<schedule::Schedule> schedule_of_file(const Layout& layout) {
+  PTRAIN_TRY(schedule::Schedule schedule,
+             schedule::from_csv(layout.schedule_csv, "the layout's schedule"));
+  PTRAIN_CHECK(schedule::check(schedule));
+  if (schedule.num_ranks() != layout.pp || schedule.num_stages != layout.num_stages())
+    return fail(
+        ExitCode::kUsage,
+        fmt::format("the schedule's file has {} ranks and {} stages, but the layout {} and "
+                    "{}",
+                    schedule.num_ranks(), schedule.num_stages, layout.pp, layout.num_stages()),
+        "set pp and virtual as in the file");
+  PTRAIN_CHECK(check_copies(schedule::num_copies(schedule), "the schedule's file"));
+  if (schedule.num_slices > 1)
+    return fail(ExitCode::kUsage,
+                "the schedule's file cuts micro-batches into slices, which can be simulated, but "
+                "not run",
+                "take one of whole micro-batches, such as 1f1b");
+  return schedule;
+}
+
 Result<std::vector<int>> ranks_of_stages(const Layout& layout) {
   std::vector<int> ranks(static_cast<std::size_t>(layout.num_stages()), 0);
   if (layout.pp == 1) return ranks;
-  if (!layout.schedule_csv.empty()) return ranks_of_file(layout);
+  if (!layout.schedule_csv.empty()) {
+    PTRAIN_TRY(const schedule::Schedule schedule, schedule_of_file(layout));
+    return schedule::ranks_of_stages(schedule);
+  }
   PTRAIN_TRY(const schedule::Entry entry, entry_of(layout.schedule));
   schedule::Problem problem;
   problem.num_ranks = layout.pp;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -46,13 +47,32 @@ std::int64_t Architecture::num_parameters() const {
 }
 
 std::int64_t Architecture::num_matmul_parameters() const {
-  std::int64_t sum = 0, experts = 0;
+  std::int64_t sum = 0, of_experts = 0;
   for (const ParameterSpec& parameter : parameters) {
     if (!is_matrix(parameter) || only_looked_up(*this, parameter)) continue;
     const bool of_expert = groups[static_cast<std::size_t>(parameter.group)].experts;
-    (of_expert ? experts : sum) += parameter.num_elements();
+    (of_expert ? of_experts : sum) += parameter.num_elements();
   }
-  return experts == 0 ? sum : sum + experts / decoder.moe.num_experts * decoder.moe.top_k;
+  if (of_experts == 0) return sum;
+  return sum + of_experts / decoder.moe.num_experts * decoder.moe.top_k;
+}
+
+std::int64_t Architecture::most_expert_rows(std::int64_t tokens) const {
+  return stream_rows(tokens) * experts.size() * std::min(decoder.moe.top_k, num_held_experts());
+}
+
+std::int64_t Architecture::rows_of(const StashTensor& tensor_of_layer, std::int64_t tokens) const {
+  switch (tensor_of_layer.rows) {
+    case StashRows::kTokens:
+      return tokens;
+    case StashRows::kStream:
+      return stream_rows(tokens);
+    case StashRows::kExperts:
+      return most_expert_rows(tokens);
+    case StashRows::kCall:
+      return 1;
+  }
+  return 0;
 }
 
 double train_flops_per_token(const Architecture& architecture, std::int64_t sequence) {

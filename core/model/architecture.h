@@ -19,13 +19,23 @@ enum class StashClass {
   kRemade  // element-wise work makes it again from tensors that are kept
 };
 
+// Whether the products that make the gradients of weights read a tensor of the stash: as it was
+// kept, or as the gradient that the input's backward left in its place. kGathered: where ranks of
+// the tensor axis share the layer they read a copy with the rows of all.
+enum class ForWeights { kNothing, kItself, kGathered };
+
+// What the rows of a tensor of the stash are (Architecture::rows_of). kExperts: what experts of
+// this rank work on, which is known when it has come; kCall: there is one row.
+enum class StashRows { kTokens, kStream, kExperts, kCall };
+
 // One tensor that a forward keeps for its backward.
 struct StashTensor {
   std::string name;
-  std::int64_t elements_per_token = 0;
+  std::int64_t elements_per_token = 0;  // of a row
   DType dtype = DType::kFloat32;
   StashClass stash_class = StashClass::kKept;
-  bool of_stream = false;  // its rows are those of the residual stream (Architecture::stream_rows)
+  StashRows rows = StashRows::kTokens;
+  ForWeights for_weights = ForWeights::kNothing;
   bool operator==(const StashTensor&) const = default;
 };
 
@@ -65,6 +75,15 @@ struct AxisPlace {
   bool operator==(const AxisPlace&) const = default;
 };
 
+// The ranks that share the experts of a layer, etp fastest: etp neighbours have columns of the same
+// ones.
+struct ExpertPlace {
+  int ep = 1, etp = 1;
+  int rank = 0;
+  int size() const { return ep * etp; }
+  bool operator==(const ExpertPlace&) const = default;
+};
+
 struct Architecture {
   recipe::Model config;           // every size filled in
   Decoder decoder;                // what the layers compute
@@ -75,12 +94,21 @@ struct Architecture {
   std::vector<GroupSpec> groups;
   AxisPlace tensor;         // of the rank whose part this is (part.h)
   AxisPlace ring, ulysses;  // the ranks that share rows with it
+  ExpertPlace experts;
 
   // Of `tokens` that the ranks of the tensor axis share, the residual stream of each holds equal
   // parts, in their order.
   std::int64_t stream_rows(std::int64_t tokens) const { return tokens / tensor.size; }
-  std::int64_t rows_of(const StashTensor& tensor_of_layer, std::int64_t tokens) const {
-    return tensor_of_layer.of_stream ? stream_rows(tokens) : tokens;
+  // Routed experts of a layer that this rank holds, or holds columns of.
+  std::int64_t num_held_experts() const { return decoder.moe.num_experts / experts.ep; }
+  // The most that these may get to work on: a token of each rank passes an expert once.
+  std::int64_t most_expert_rows(std::int64_t tokens) const;
+  // The most where data decides.
+  std::int64_t rows_of(const StashTensor& tensor_of_layer, std::int64_t tokens) const;
+  // Whether it must stay from BACKWARD_INPUT to BACKWARD_WEIGHT.
+  bool is_for_weights(const StashTensor& tensor_of_layer) const {
+    return tensor_of_layer.for_weights == ForWeights::kItself ||
+           (tensor_of_layer.for_weights == ForWeights::kGathered && tensor.size == 1);
   }
   int num_groups() const { return static_cast<int>(groups.size()); }
   std::int64_t num_parameters() const;

@@ -9,7 +9,8 @@ constexpr auto kRemade = StashClass::kRemade;
 void add_norm(LayerBuilder& builder, const std::string& prefix) {
   builder.norm(Role::kNorm, Role::kNormBias, prefix + builder.names().norm);
   builder.stash_of_stream("x", builder.hidden(), StashClass::kInput);
-  builder.multiplied_of_stream("norm1", builder.hidden(), kRemade);
+  builder.multiplied_of_stream("norm1", builder.hidden(), kRemade).for_weights =
+      ForWeights::kGathered;
   builder.stash_of_stream("norm1_scale", builder.norm_scales(), kRemade);
 }
 
@@ -29,6 +30,12 @@ void add_output(LayerBuilder& builder, const std::string& prefix, std::int64_t a
     builder.stash_of_stream("output_scale", builder.norm_scales(), kRemade);
   }
   builder.matmul("output", attended, builder.hidden());
+}
+
+// Its gradient is made in its place, and rounded elsewhere where products are.
+void add_qkv(LayerBuilder& builder, std::int64_t cols) {
+  StashTensor& qkv = builder.stash("qkv", cols);
+  if (!builder.rounds()) qkv.for_weights = ForWeights::kItself;
 }
 
 // The matrices of a run are neighbours, and so are its biases: the engine multiplies a run as one
@@ -65,7 +72,7 @@ void add_attention(LayerBuilder& builder, const std::string& prefix) {
     builder.stash("query_key_scale", config.num_attention_heads + config.num_key_value_heads,
                   kRemade);
   }
-  builder.stash("qkv", query + 2 * key);
+  add_qkv(builder, query + 2 * key);
   builder.matmul("qkv", builder.hidden(), query + 2 * key);
   // Scores and weighted values: 2 FLOPs each for every element of a head.
   builder.segment({"attention", 0, 4.0 * static_cast<double>(query)});
@@ -103,7 +110,7 @@ void add_latent_attention(LayerBuilder& builder, const std::string& prefix) {
   builder.stash("key_value_down", narrow);
   builder.multiplied("key_value_latent", latent.key_value_rank, kRemade);
   builder.stash("key_value_latent_scale", 1, kRemade);
-  builder.stash("qkv", 2 * query + value);
+  add_qkv(builder, 2 * query + value);
   builder.matmul("key_value_down", builder.hidden(), narrow);
   builder.matmul("key_value", latent.key_value_rank, expanded);
   builder.segment({"attention", 0, 2.0 * static_cast<double>(query + value)});

@@ -8,11 +8,12 @@ namespace {
 constexpr auto kRemade = StashClass::kRemade;
 
 // The norm and what it reads, which the product of attention is added into where no norm follows.
-void add_norm(LayerBuilder& builder, const std::string& prefix) {
+// `use`: of its output.
+void add_norm(LayerBuilder& builder, const std::string& prefix, ForWeights use) {
   builder.norm(Role::kMlpNorm, Role::kMlpNormBias, prefix + builder.names().mlp_norm);
   builder.stash_of_stream("x2", builder.hidden(),
                           builder.decoder().norms_after ? kRemade : StashClass::kKept);
-  builder.multiplied_of_stream("norm2", builder.hidden(), kRemade);
+  builder.multiplied_of_stream("norm2", builder.hidden(), kRemade).for_weights = use;
   builder.stash_of_stream("norm2_scale", builder.norm_scales(), kRemade);
 }
 
@@ -51,7 +52,7 @@ void add_mlp(LayerBuilder& builder, const std::string& prefix) {
   const ParameterNames& names = builder.names();
   const std::int64_t inner = builder.config().intermediate_size;
   const std::int64_t up = decoder.gated ? 2 * inner : inner;
-  add_norm(builder, prefix);
+  add_norm(builder, prefix, ForWeights::kGathered);
   std::vector<std::string> run = {names.up};
   if (decoder.gated) run = {names.gate, names.up};
   for (std::size_t i = 0; i < run.size(); ++i)
@@ -74,10 +75,10 @@ void add_mlp(LayerBuilder& builder, const std::string& prefix) {
   builder.matmul("down", inner, builder.hidden());
 }
 
-// Of the rows that experts work on there is room for all that may come: top_k a token.
 void add_experts(LayerBuilder& builder, const std::string& prefix, int group) {
   const MoeSpec& moe = builder.decoder().moe;
-  add_norm(builder, prefix);
+  // The products of experts read copies of its rows.
+  add_norm(builder, prefix, moe.shared_inner > 0 ? ForWeights::kGathered : ForWeights::kNothing);
   builder.matrix(Role::kRouter, prefix + builder.names().router, moe.num_experts, builder.hidden());
   if (moe.has_bias)
     builder
@@ -92,8 +93,8 @@ void add_experts(LayerBuilder& builder, const std::string& prefix, int group) {
   if (moe.shared_inner > 0) add_gated(builder, prefix + builder.names().shared, moe.shared_inner);
   builder.use_group(group);
   add_matrices(builder, prefix, moe.inner);
-  builder.multiplied_of_stream("expert_gate_up", moe.top_k * 2 * moe.inner);
-  builder.multiplied_of_stream("expert_product", moe.top_k * moe.inner, kRemade);
+  builder.multiplied_of_experts("expert_gate_up", 2 * moe.inner);
+  builder.multiplied_of_experts("expert_product", moe.inner, kRemade);
   builder.matmul("expert_gate_up", builder.hidden(), moe.top_k * 2 * moe.inner);
   builder.matmul("expert_down", moe.top_k * moe.inner, builder.hidden());
 }

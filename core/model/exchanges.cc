@@ -1,14 +1,14 @@
 #include "core/model/exchanges.h"
 
 #include <array>
-#include <utility>
 
 #include "core/model/context_exchanges.h"
+#include "core/model/expert_exchanges.h"
 
 namespace ptrain::model {
 namespace {
 
-constexpr std::array<std::string_view, 4> kAxes{"tp", "ring", "ulysses", "ep"};
+constexpr std::array<std::string_view, 5> kAxes{"tp", "ring", "ulysses", "ep", "rows"};
 constexpr std::array<std::string_view, 5> kKinds{"all_gather", "reduce_scatter", "all_reduce",
                                                  "all_to_all", "shift"};
 
@@ -17,62 +17,70 @@ constexpr std::array<std::string_view, 5> kKinds{"all_gather", "reduce_scatter",
 class TensorExchanges {
  public:
   explicit TensorExchanges(const Architecture& architecture)
-      : hidden_(architecture.config.hidden_size),
+      : shares_(architecture.tensor.size > 1),
         norms_after_(architecture.decoder.norms_after),
-        gathered_{ExchangeKind::kAllGather, ExchangeAxis::kTensor,
-                  hidden_ * size_of(architecture.compute_dtype)},
-        summed_{ExchangeKind::kReduceScatter, ExchangeAxis::kTensor,
-                hidden_ * size_of(architecture.dtype)},
-        stream_{ExchangeKind::kAllGather, ExchangeAxis::kTensor,
-                hidden_ * size_of(architecture.dtype)} {}
+        gathered_(gathered_rows(architecture)),
+        summed_(summed_rows(architecture)),
+        stream_(gathered_) {
+    stream_.bytes_per_token = summed_.bytes_per_token;
+  }
 
   std::vector<ExchangeSpec> embedding(Call call) const {
+    if (!shares_) return {};
     if (call == Call::kForward || call == Call::kEvaluate) return {summed_};
     if (call == Call::kBackward) return {stream_};
     return {};
   }
 
-  // Before attention attends, and behind it.
-  struct Block {
+  // Of attention before it attends, and behind that.
+  struct Attention {
     std::vector<ExchangeSpec> before, after;
   };
   // Backward: the gradient of an output, that of an input, and the input again, which is stashed
-  // in parts; first of the MLP, then of attention.
-  Block block(Call call) const {
-    switch (call) {
-      case Call::kForward:
-      case Call::kEvaluate:
-        return {{gathered_}, {summed_, gathered_, summed_}};
-      case Call::kRecompute:
-        if (norms_after_) return {{gathered_}, {summed_, gathered_, summed_}};
-        return {{gathered_}, {summed_, gathered_}};
-      case Call::kRemake:
-        return {};
-      case Call::kBackward:
-        return {{gathered_, summed_, gathered_, gathered_}, {summed_, gathered_}};
-    }
-    return {};
+  // in parts.
+  Attention attention(Call call) const {
+    if (!shares_ || call == Call::kRemake) return {};
+    if (call == Call::kBackward) return {{gathered_}, {summed_, gathered_}};
+    return {{gathered_}, {summed_}};
+  }
+
+  std::vector<ExchangeSpec> feed_forward(Call call) const {
+    if (!shares_ || call == Call::kRemake) return {};
+    if (call == Call::kBackward) return {gathered_, summed_, gathered_};
+    if (call == Call::kRecompute && !norms_after_) return {gathered_};
+    return {gathered_, summed_};
   }
 
   std::vector<ExchangeSpec> head(Call call) const {
+    if (!shares_) return {};
     if (call == Call::kEvaluate) return {gathered_};
     if (call == Call::kBackward) return {gathered_, summed_};
     return {};
   }
 
  private:
-  std::int64_t hidden_;
-  bool norms_after_;
+  bool shares_, norms_after_;
   ExchangeSpec gathered_, summed_, stream_;
 };
 
-std::vector<ExchangeSpec> block_exchanges(const Architecture& architecture, Call call) {
-  TensorExchanges::Block block;
-  if (architecture.tensor.size > 1) block = TensorExchanges(architecture).block(call);
-  std::vector<ExchangeSpec> all = std::move(block.before);
-  const auto attention = context_exchanges(architecture, call);
-  all.insert(all.end(), attention.begin(), attention.end());
-  all.insert(all.end(), block.after.begin(), block.after.end());
+void append(std::vector<ExchangeSpec>& all, const std::vector<ExchangeSpec>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// Attention and its feed-forward; in backward the other way round.
+std::vector<ExchangeSpec> block_exchanges(const Architecture& architecture, const LayerSpec& layer,
+                                          Call call) {
+  const TensorExchanges tensor(architecture);
+  const auto feed_forward = architecture.decoder.experts_in(layer.index - 1)
+                                ? expert_exchanges(architecture, call)
+                                : tensor.feed_forward(call);
+  const TensorExchanges::Attention attention = tensor.attention(call);
+  std::vector<ExchangeSpec> all;
+  if (call == Call::kBackward) append(all, feed_forward);
+  append(all, attention.before);
+  append(all, context_exchanges(architecture, call));
+  append(all, attention.after);
+  if (call != Call::kBackward) append(all, feed_forward);
   return all;
 }
 
@@ -87,11 +95,20 @@ std::optional<ExchangeAxis> exchange_axis_named(std::string_view word) {
   return std::nullopt;
 }
 
+ExchangeSpec gathered_rows(const Architecture& architecture) {
+  return {ExchangeKind::kAllGather, ExchangeAxis::kTensor,
+          architecture.config.hidden_size * size_of(architecture.compute_dtype)};
+}
+
+ExchangeSpec summed_rows(const Architecture& architecture) {
+  return {ExchangeKind::kReduceScatter, ExchangeAxis::kTensor,
+          architecture.config.hidden_size * size_of(architecture.dtype)};
+}
+
 std::vector<ExchangeSpec> exchanges_of(const Architecture& architecture, const LayerSpec& layer,
                                        Call call) {
   if (!layer.held) return {};
-  if (layer.kind == LayerKind::kBlock) return block_exchanges(architecture, call);
-  if (architecture.tensor.size == 1) return {};
+  if (layer.kind == LayerKind::kBlock) return block_exchanges(architecture, layer, call);
   const TensorExchanges tensor(architecture);
   return layer.kind == LayerKind::kHead ? tensor.head(call) : tensor.embedding(call);
 }

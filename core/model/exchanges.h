@@ -10,9 +10,10 @@
 namespace ptrain::model {
 
 // The ranks that an exchange is made with.
-enum class ExchangeAxis { kTensor, kRing, kUlysses, kExperts };
+// kRows: those that hold tokens of the same rows, tp inside cp.
+enum class ExchangeAxis { kTensor, kRing, kUlysses, kExperts, kRows };
 enum class ExchangeKind { kAllGather, kReduceScatter, kAllReduce, kAllToAll, kShift };
-std::string_view to_string(ExchangeAxis axis);  // tp, ring, ulysses, ep
+std::string_view to_string(ExchangeAxis axis);  // tp, ring, ulysses, ep, rows
 std::string_view to_string(ExchangeKind kind);  // all_gather, reduce_scatter, ...
 std::optional<ExchangeAxis> exchange_axis_named(std::string_view word);
 
@@ -29,6 +30,10 @@ struct ExchangeSpec {
   std::int64_t bytes_per_token = 0;
   bool operator==(const ExchangeSpec&) const = default;
 };
+
+// Over the tensor axis: the rows that a matrix reads, and those that it gives, added up into parts.
+ExchangeSpec gathered_rows(const Architecture& architecture);
+ExchangeSpec summed_rows(const Architecture& architecture);
 
 // In the order in which the layer's code asks for them; none: the call is one piece. The engine's
 // layers (engine/layers) and programs (core/program/passes/exchanges.cc) meet here, and the

@@ -225,10 +225,29 @@ class Importer {
   HfConfig result_;
 };
 
+// `at` counts from 1.
+std::string line_and_column(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at == 0 ? 0 : at - 1);
+  const auto begin = before.rfind('\n') + 1;  // 0 where there is no earlier line
+  return fmt::format("line {}, column {}", 1 + std::ranges::count(before, '\n'),
+                     1 + before.size() - begin);
+}
+
+Result<json> parse(std::string_view text) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    return fail(ExitCode::kUsage,
+                "config.json is not JSON from " + line_and_column(text, error.byte) + " on");
+  } catch (const json::exception&) {
+    return fail(ExitCode::kUsage, "config.json holds a number that is too large");
+  }
+}
+
 }  // namespace
 
 Result<HfConfig> from_hf_config(std::string_view config_json) {
-  const json object = json::parse(config_json, nullptr, false);
+  PTRAIN_TRY(const json object, parse(config_json));
   if (!object.is_object()) return fail(ExitCode::kUsage, "config.json holds no JSON object");
   const auto type = object.find("model_type");
   const std::string name =

@@ -48,20 +48,28 @@ StashTensor& LayerBuilder::multiplied(std::string name, std::int64_t elements,
                                       StashClass stash_class) {
   StashTensor& tensor = stash(std::move(name), elements, stash_class);
   tensor.dtype = architecture_.compute_dtype;
+  tensor.for_weights = ForWeights::kItself;
   return tensor;
 }
 
 StashTensor& LayerBuilder::stash_of_stream(std::string name, std::int64_t elements,
                                            StashClass stash_class) {
   StashTensor& tensor = stash(std::move(name), elements, stash_class);
-  tensor.of_stream = true;
+  tensor.rows = StashRows::kStream;
   return tensor;
 }
 
 StashTensor& LayerBuilder::multiplied_of_stream(std::string name, std::int64_t elements,
                                                 StashClass stash_class) {
   StashTensor& tensor = multiplied(std::move(name), elements, stash_class);
-  tensor.of_stream = true;
+  tensor.rows = StashRows::kStream;
+  return tensor;
+}
+
+StashTensor& LayerBuilder::multiplied_of_experts(std::string name, std::int64_t elements,
+                                                 StashClass stash_class) {
+  StashTensor& tensor = multiplied(std::move(name), elements, stash_class);
+  tensor.rows = StashRows::kExperts;
   return tensor;
 }
 

@@ -18,6 +18,8 @@ class LayerBuilder {
   const recipe::Model& config() const { return architecture_.config; }
   const Decoder& decoder() const { return architecture_.decoder; }
   const ParameterNames& names() const { return architecture_.decoder.names; }
+  // Whether what matrices multiply is narrower than sums.
+  bool rounds() const { return architecture_.compute_dtype != architecture_.dtype; }
   std::int64_t hidden() const { return config().hidden_size; }
   std::int64_t norm_scales() const { return decoder().norm == NormKind::kLayerNorm ? 2 : 1; }
   // Where parameters go that are added from now on.
@@ -37,7 +39,7 @@ class LayerBuilder {
   // In the wide dtype.
   StashTensor& stash(std::string name, std::int64_t elements,
                      StashClass stash_class = StashClass::kKept);
-  // What a matrix multiplies.
+  // What a matrix multiplies, or makes in the dtype of products: weights' gradients read it.
   StashTensor& multiplied(std::string name, std::int64_t elements,
                           StashClass stash_class = StashClass::kKept);
   // The same, with the rows of the residual stream.
@@ -45,6 +47,9 @@ class LayerBuilder {
                                StashClass stash_class = StashClass::kKept);
   StashTensor& multiplied_of_stream(std::string name, std::int64_t elements,
                                     StashClass stash_class = StashClass::kKept);
+  // With the rows that experts work on.
+  StashTensor& multiplied_of_experts(std::string name, std::int64_t elements,
+                                     StashClass stash_class = StashClass::kKept);
 
   // A token's FLOPs in a matrix of in x out.
   void matmul(std::string name, std::int64_t in, std::int64_t out);

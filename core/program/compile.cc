@@ -35,13 +35,14 @@ Status check_degrees(const mesh::Layout& layout) {
 }
 
 Status check_experts(const mesh::Layout& layout) {
-  if (layout.ep == 1 && layout.etp == 1) return {};
-  return fail(
-      ExitCode::kUsage,
-      fmt::format("layout: ep is {} and etp {}, but this build keeps all experts of a layer "
-                  "on each rank",
-                  layout.ep, layout.etp),
-      "set both to 1");
+  const int block = layout.dp * layout.shard * layout.cp * layout.tp;
+  PTRAIN_CHECK(check_range("etp", layout.etp, 1, block));
+  PTRAIN_CHECK(check_range("ep", layout.ep, 1, block));
+  if (block % (layout.ep * layout.etp) == 0) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("layout: ep x etp is {}, which does not divide the {} ranks of a stage",
+                          layout.ep * layout.etp, block),
+              "choose ep and etp so that their product divides dp x shard x cp x tp");
 }
 
 Status check_pipeline(const mesh::Layout& layout) {
@@ -99,6 +100,12 @@ Result<Program> compile(const CompileInput& input, int rank) {
     return fail(ExitCode::kBug,
                 fmt::format("a model for {} tensor ranks, and a layout for {}: give its part",
                             input.architecture.tensor.size, input.layout.tp));
+  const model::ExpertPlace& experts = input.architecture.experts;
+  if (experts.ep != input.layout.ep || experts.etp != input.layout.etp)
+    return fail(ExitCode::kBug,
+                fmt::format("a model for ep {} and etp {}, and a layout for {} and {}: give its "
+                            "part",
+                            experts.ep, experts.etp, input.layout.ep, input.layout.etp));
   const int context_ranks = input.architecture.ring.size * input.architecture.ulysses.size;
   if (context_ranks != input.layout.cp)
     return fail(ExitCode::kBug,

@@ -26,6 +26,18 @@ void mark_pairs(const std::set<int>& held, Meetings& meetings) {
       if (a != b) meetings[static_cast<std::size_t>(a)].insert(b);
 }
 
+// Gradients of a group without shards are there all the time.
+void mark_lasting(const MemoryContext& context, Meetings& meetings) {
+  for (const mesh::BufferPlan& plan : context.buffers) {
+    if (mesh::shards_gradients(context.group(plan.group), context.layout)) continue;
+    for (const mesh::BufferPlan& other : context.buffers) {
+      if (other.group == plan.group) continue;
+      meetings[static_cast<std::size_t>(plan.group)].insert(other.group);
+      meetings[static_cast<std::size_t>(other.group)].insert(plan.group);
+    }
+  }
+}
+
 // Nothing where all groups hold theirs at once.
 std::optional<Meetings> find_meetings(const MemoryContext& context) {
   const mesh::Layout& layout = context.layout;
@@ -36,6 +48,7 @@ std::optional<Meetings> find_meetings(const MemoryContext& context) {
   const auto program = compile({context.architecture, taken, "", Purpose::kTrain}, 0);
   if (!program) return std::nullopt;
   Meetings meetings(context.buffers.size());
+  mark_lasting(context, meetings);
   MemoryMeter meter({context.architecture, taken, context.buffers, context.sequence});
   for (const Action& action : program->actions) {
     meter.begin(action);

@@ -15,10 +15,11 @@
 namespace ptrain::program {
 namespace {
 
-// Bytes that an element of the own shard takes, for good.
-std::int64_t parameter_bytes(const MemoryContext& context) {
+// Bytes that an element of the own shard of a group takes, for good.
+std::int64_t parameter_bytes(const MemoryContext& context, int group) {
   const DType dtype = context.architecture.dtype, compute = context.architecture.compute_dtype;
-  const bool gathers = context.layout.num_shards() > 1 && !context.layout.shared_window;
+  const bool gathers = mesh::num_shards_of(context.group(group), context.layout) > 1 &&
+                       !context.layout.shared_window;
   return size_of(dtype) + (compute == dtype || gathers ? 0 : size_of(compute));
 }
 
@@ -59,7 +60,7 @@ Bytes copy_bytes(const MemoryContext& context) {
   constexpr std::int64_t kAlignment = 8;
   std::int64_t bytes = 0;
   for (const mesh::BufferPlan& buffer : context.buffers) {
-    std::vector<mesh::ShardRun> runs = buffer.runs(context.shard_rank);
+    std::vector<mesh::ShardRun> runs = buffer.runs(context.shards.of(context.group(buffer.group)));
     std::erase_if(runs, [&](const mesh::ShardRun& run) {
       return !context.architecture.parameters[static_cast<std::size_t>(run.parameter)].counts;
     });
@@ -76,25 +77,27 @@ Bytes copy_bytes(const MemoryContext& context) {
 }
 
 BytesByClass persistent_bytes(const MemoryContext& context) {
-  std::int64_t shards = 0;
-  std::int64_t whole = 0;
-  std::int64_t state = 0;  // bytes
+  std::int64_t parameters = 0, state = 0;       // bytes
+  std::int64_t shard_sums = 0, whole_sums = 0;  // gradients that outlive a micro-batch
   for (const mesh::BufferPlan& buffer : context.buffers) {
-    shards += buffer.shard_sizes[static_cast<std::size_t>(context.shard_rank)];
-    whole += buffer.total();
-    state += mesh::plan_state(context.architecture, buffer.runs(context.shard_rank)).bytes;
+    const model::GroupSpec& group = context.group(buffer.group);
+    const int shard = context.shards.of(group);
+    const std::int64_t elements = buffer.shard_sizes[static_cast<std::size_t>(shard)];
+    parameters += elements * parameter_bytes(context, buffer.group);
+    state += mesh::plan_state(context.architecture, buffer.runs(shard)).bytes;
+    if (mesh::shards_gradients(group, context.layout)) {
+      shard_sums += elements;
+    } else {
+      whole_sums += buffer.total();
+    }
   }
   if (context.layout.offload == recipe::Offload::kOptimizer)
-    state = plan_offload(context.architecture, context.buffers, context.shard_rank).ring_bytes();
-  const bool transient = context.layout.shards_gradients();
-  std::int64_t gradients = transient ? shards : whole;
-  if (context.layout.shared_window) {
-    const GradientPlaces places = place_gradients(context);
-    gradients = places.elements + (transient ? shards : 0);
-  }
+    state = plan_offload(context.architecture, context.buffers, context.shards).ring_bytes();
+  if (context.layout.shared_window) whole_sums = place_gradients(context).elements;
+  const std::int64_t gradients = shard_sums + whole_sums;
   const std::int64_t element = size_of(context.architecture.dtype);
   BytesByClass bytes{};
-  bytes[index(MemoryClass::kParameters)] = {shards * parameter_bytes(context)};
+  bytes[index(MemoryClass::kParameters)] = {parameters};
   bytes[index(MemoryClass::kOptimizer)] = {state};
   bytes[index(MemoryClass::kGradients)] = {gradients * element};
   const bool resident = context.layout.offload == recipe::Offload::kNone;
@@ -111,8 +114,9 @@ void MemoryMeter::take(MemoryClass memory_class, std::int64_t bytes) {
   peak_[index(memory_class)] = std::max(peak_[index(memory_class)], live);
 }
 
-bool MemoryMeter::takes_gradients() const {
-  return context_.layout.shards_gradients() && !context_.layout.shared_window;
+bool MemoryMeter::takes_gradients(int group) const {
+  return mesh::shards_gradients(context_.group(group), context_.layout) &&
+         !context_.layout.shared_window;
 }
 
 std::int64_t MemoryMeter::whole_bytes(int group, DType dtype) const {
@@ -123,16 +127,21 @@ const model::LayerSpec& MemoryMeter::layer(const Action& action) const {
   return context_.architecture.layers[static_cast<std::size_t>(action.layer_first)];
 }
 
-void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
-  const std::int64_t tokens = context_.tokens();
-  std::int64_t bytes = 0;
-  for (const model::StashTensor& tensor : layer(action).stash) {
-    if (keeps(before, tensor) || !keeps(after, tensor)) continue;
-    bytes += context_.architecture.rows_of(tensor, tokens) * tensor.elements_per_token *
-             size_of(tensor.dtype);
-  }
+std::int64_t MemoryMeter::bytes_of(const model::StashTensor& tensor) const {
+  return context_.architecture.rows_of(tensor, context_.tokens()) * tensor.elements_per_token *
+         size_of(tensor.dtype);
+}
+
+void MemoryMeter::add_to_stash(const Action& action, std::int64_t bytes) {
   stashes_[{action.layer_first, action.micro_batch}] += bytes;
   take(MemoryClass::kStash, bytes);
+}
+
+void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
+  std::int64_t bytes = 0;
+  for (const model::StashTensor& tensor : layer(action).stash)
+    if (!keeps(before, tensor) && keeps(after, tensor)) bytes += bytes_of(tensor);
+  add_to_stash(action, bytes);
 }
 
 void MemoryMeter::give_stash(const Action& action) {
@@ -144,15 +153,16 @@ void MemoryMeter::give_stash(const Action& action) {
 
 void MemoryMeter::end_input(const Action& action) {
   if (layer(action).kind != model::LayerKind::kBlock) return give_stash(action);
-  const std::int64_t bytes = queued_bytes(context_, layer(action));
-  stashes_[{action.layer_first, action.micro_batch}] += bytes;
-  take(MemoryClass::kStash, bytes);
+  std::int64_t bytes = 0;
+  for (const model::StashTensor& tensor : layer(action).stash)
+    if (!context_.architecture.is_for_weights(tensor)) bytes += bytes_of(tensor);
+  add_to_stash(action, -bytes);
+  add_to_stash(action, queued_bytes(context_, layer(action)));
 }
 
 void MemoryMeter::begin_write(const Action& action) {
-  if (!takes_gradients()) return;
   for (const int group : groups_written(action, context_.architecture))
-    if (held_gradients_.insert(group).second)
+    if (takes_gradients(group) && held_gradients_.insert(group).second)
       take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
 }
 
@@ -222,9 +232,8 @@ void MemoryMeter::end(const Action& action) {
   end_streams(action);
   if (action.kind == Kind::kReshard && gathers())
     take(MemoryClass::kGather, -whole_bytes(action.group, context_.architecture.compute_dtype));
-  if (action.kind == Kind::kReduceGrad && takes_gradients()) {
+  if (action.kind == Kind::kReduceGrad && takes_gradients(action.group))
     reductions_[action.id] = action.group;
-  }
   if (action.kind == Kind::kBackwardInput) end_input(action);
   if (action.kind == Kind::kBackward || action.kind == Kind::kBackwardWeight) give_stash(action);
 }

@@ -40,12 +40,15 @@ struct MemoryContext {
   const model::Architecture& architecture;
   const mesh::Layout& layout;
   std::span<const mesh::BufferPlan> buffers;
-  std::int64_t sequence = 0;  // tokens of a row
-  int shard_rank = 0;         // whose bytes: shards may differ
+  std::int64_t sequence = 0;     // tokens of a row
+  mesh::ShardRanks shards = {};  // whose bytes: shards may differ
   // Of what this rank writes into checkpoints; never of state that is offloaded.
   bool keeps_copy = false;
   // Of a micro-batch, on one of the ranks that share its rows.
   std::int64_t tokens() const { return layout.micro_batch * sequence / layout.cp; }
+  const model::GroupSpec& group(int index) const {
+    return architecture.groups[static_cast<std::size_t>(index)];
+  }
 };
 
 // A copy of all that one rank writes into a checkpoint: its masters, their optimizer state, and the
@@ -59,15 +62,16 @@ Bytes copy_bytes(const MemoryContext& context);
 BytesByClass persistent_bytes(const MemoryContext& context);
 
 // Follows a program action by action and counts what is held. The rules (T: tokens()):
-//   UNSHARD gG      takes gather: the whole buffer of G in the compute dtype, where shard > 1
+//   UNSHARD gG      takes gather: the whole buffer of G in the compute dtype
 //   RESHARD gG      gives that back
 //   FORWARD lL mM   takes stash: the tensors of L that `keep` names (keep.h), T rows
 //   RECOMPUTE lL mM takes stash: the tensors of L that `from` does not name
 //   BACKWARD lL mM  takes gradients: the whole buffer of each group it writes that has none now;
 //                   gives back the stash of (L, M)
-//   BACKWARD_INPUT  takes gradients like BACKWARD, and at its end adds to the stash of (L, M) what
-//                   its queued products read (queued_bytes of temporary.h), which is given back by
-//   BACKWARD_WEIGHT with the rest; of a layer that queues nothing, by BACKWARD_INPUT itself
+//   BACKWARD_INPUT  takes gradients like BACKWARD; at its end it gives back what of the stash of
+//                   (L, M) no product of weights reads (Architecture::is_for_weights), and adds
+//                   what they read beside it (queued_bytes of temporary.h); all that goes with
+//   BACKWARD_WEIGHT; where a layer queues nothing, with BACKWARD_INPUT
 //   REDUCE_GRAD gG  gives the whole gradient buffer of G back, where only the shard's gradients
 //                   outlive a micro-batch; this happens when an action waits for it, or at the end
 // Taking comes before an action runs, giving back (but for REDUCE_GRAD) after it; of a call in
@@ -95,6 +99,8 @@ class MemoryMeter {
 
  private:
   void take(MemoryClass memory_class, std::int64_t bytes);
+  std::int64_t bytes_of(const model::StashTensor& tensor) const;
+  void add_to_stash(const Action& action, std::int64_t bytes);
   void take_stash(const Action& action, Keep before, Keep after);
   void begin_write(const Action& action);
   void end_input(const Action& action);
@@ -104,7 +110,7 @@ class MemoryMeter {
   void take_stream(int count);
   bool gathers() const { return !context_.layout.shared_window; }
   bool is_pipeline() const { return context_.layout.num_stages() > 1; }
-  bool takes_gradients() const;
+  bool takes_gradients(int group) const;
   std::int64_t whole_bytes(int group, DType dtype) const;
   const model::LayerSpec& layer(const Action& action) const;
 

@@ -53,13 +53,15 @@ std::int64_t offloaded_bytes(const model::Architecture& architecture, const mesh
 }
 
 OffloadPlan plan_offload(const model::Architecture& architecture,
-                         std::span<const mesh::BufferPlan> plans, int shard_rank) {
+                         std::span<const mesh::BufferPlan> plans, const mesh::ShardRanks& shards) {
   OffloadPlan out;
   out.buffers.assign(kRingBuffers, kPageBytes);
   const std::vector<int> buffers = ring_buffers(architecture);
   for (const mesh::BufferPlan& plan : plans) {
-    const int buffer = buffers[static_cast<std::size_t>(plan.group)];
-    const std::int64_t bytes = offloaded_bytes(architecture, plan, shard_rank);
+    const auto group = static_cast<std::size_t>(plan.group);
+    const int buffer = buffers[group];
+    const std::int64_t bytes =
+        offloaded_bytes(architecture, plan, shards.of(architecture.groups[group]));
     out.groups.push_back({buffer, out.store_bytes, bytes});
     out.store_bytes += bytes;
     if (buffer < 0) continue;

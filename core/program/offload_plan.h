@@ -41,6 +41,6 @@ struct OffloadPlan {
 std::int64_t offloaded_bytes(const model::Architecture& architecture, const mesh::BufferPlan& plan,
                              int shard_rank);
 OffloadPlan plan_offload(const model::Architecture& architecture,
-                         std::span<const mesh::BufferPlan> plans, int shard_rank);
+                         std::span<const mesh::BufferPlan> plans, const mesh::ShardRanks& shards);
 
 }  // namespace ptrain::program

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/schedule/catalogue.h"
-#include "core/schedule/check.h"
-#include "core/schedule/csv.h"
 
 namespace ptrain::program {
 namespace {
@@ -35,18 +35,16 @@ Schedule forward_only(const mesh::Layout& layout, const std::vector<int>& ranks)
   return schedule;
 }
 
-Result<Schedule> from_file(const mesh::Layout& layout) {
-  PTRAIN_TRY(Schedule schedule, schedule::from_csv(layout.schedule_csv, "the layout's schedule"));
-  PTRAIN_CHECK(schedule::check(schedule));
-  if (schedule.num_micro_batches != layout.num_micro_batches)
-    return fail(ExitCode::kUsage,
-                fmt::format("the schedule's file has {} micro-batches, but a step {} of each rank",
-                            schedule.num_micro_batches, layout.num_micro_batches),
-                "choose dp, shard, micro_batch and global_batch_tokens so that they agree");
-  return schedule;
+Status check_count(const Schedule& schedule, const mesh::Layout& layout) {
+  if (schedule.num_micro_batches == layout.num_micro_batches) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("the schedule's file has {} micro-batches, but a step {} of each rank",
+                          schedule.num_micro_batches, layout.num_micro_batches),
+              "choose dp, shard, micro_batch and global_batch_tokens so that they agree");
 }
 
 Result<Schedule> by_name(const mesh::Layout& layout) {
+  if (layout.num_stages() == 1) return one_stage(static_cast<int>(layout.num_micro_batches));
   schedule::Problem problem;
   problem.num_ranks = layout.pp;
   problem.num_virtual = layout.num_virtual;
@@ -54,22 +52,7 @@ Result<Schedule> by_name(const mesh::Layout& layout) {
   return schedule::make(layout.schedule, problem);
 }
 
-Status check_runs(const Schedule& schedule) {
-  if (schedule::num_copies(schedule) > 1)
-    return fail(ExitCode::kUsage, "the schedule keeps two copies of the weights, which cannot run",
-                "take one with one copy, such as dualpipe_v");
-  if (schedule.num_slices > 1)
-    return fail(ExitCode::kUsage, "the schedule cuts micro-batches into slices, which cannot run",
-                "take one of whole micro-batches, such as 1f1b");
-  return {};
-}
-
-Result<Schedule> schedule_of(const mesh::Layout& layout, const std::vector<int>& ranks,
-                             bool train) {
-  if (!train) return forward_only(layout, ranks);
-  if (layout.num_stages() == 1) return one_stage(static_cast<int>(layout.num_micro_batches));
-  PTRAIN_TRY(Schedule schedule, layout.schedule_csv.empty() ? by_name(layout) : from_file(layout));
-  PTRAIN_CHECK(check_runs(schedule));
+Schedule without_pairs(Schedule schedule) {
   for (auto& cells : schedule.ranks)
     for (Cell& cell : cells) cell.pair = -1;
   return schedule;
@@ -80,8 +63,19 @@ Result<Schedule> schedule_of(const mesh::Layout& layout, const std::vector<int>&
 Result<Pipeline> pipeline_of(const mesh::Layout& layout, int num_layers, bool train) {
   Pipeline pipeline;
   PTRAIN_TRY(pipeline.stages, mesh::layers_of_stages(layout, num_layers));
-  PTRAIN_TRY(pipeline.ranks, mesh::ranks_of_stages(layout));
-  PTRAIN_TRY(pipeline.schedule, schedule_of(layout, pipeline.ranks, train));
+  const bool is_file = layout.num_stages() > 1 && !layout.schedule_csv.empty();
+  if (is_file) {
+    PTRAIN_TRY(pipeline.schedule, mesh::schedule_of_file(layout));
+    if (train) PTRAIN_CHECK(check_count(pipeline.schedule, layout));
+    pipeline.ranks = schedule::ranks_of_stages(pipeline.schedule);
+  } else {
+    PTRAIN_TRY(pipeline.ranks, mesh::ranks_of_stages(layout));
+    if (train) {
+      PTRAIN_TRY(pipeline.schedule, by_name(layout));
+    }
+  }
+  if (!train) pipeline.schedule = forward_only(layout, pipeline.ranks);
+  pipeline.schedule = without_pairs(std::move(pipeline.schedule));
   return pipeline;
 }
 

@@ -71,8 +71,13 @@ RankCheck::RankCheck(const Program& program, const model::Architecture& architec
       trains_(trains(program)) {
   last_in_lane_.fill(-1);
   clocks_.reserve(program.actions.size());
-  for (Group& group : groups_)
-    group.writes.resize(static_cast<std::size_t>(layout.num_micro_batches));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const model::GroupSpec& spec = architecture.groups[i];
+    groups_[i].writes.resize(static_cast<std::size_t>(layout.num_micro_batches));
+    groups_[i].shards = mesh::num_shards_of(spec, layout);
+    groups_[i].replicas = mesh::num_replicas_of(spec, layout);
+    groups_[i].each_micro_batch = mesh::shards_gradients(spec, layout);
+  }
   for (int stage = 0; stage < pipeline.num_stages(); ++stage) {
     const auto [begin, end] = pipeline.layers_of(stage);
     for (int layer = begin; passages_.holds(stage) && layer < end; ++layer)
@@ -189,7 +194,7 @@ RankCheck::Broken RankCheck::use(const Action& action) {
     Group& used = group(index);
     if (used.updated) return fmt::format("reads g{} after its update", index);
     used.last_use = now(Lane::kCompute);
-    if (layout_.num_shards() == 1) continue;
+    if (used.shards == 1) continue;
     if (!used.open) return fmt::format("g{} is not gathered", index);
     if (used.unshard > now(Lane::kGather)) return fmt::format("does not wait for g{}", index);
   }
@@ -247,7 +252,7 @@ RankCheck::Broken RankCheck::write(const Action& action) {
     if (written.unfinished >= 0) {
       return fmt::format("writes g{} while {} reduces it", index, written.unfinished);
     }
-    const bool too_late = layout_.shards_gradients()
+    const bool too_late = written.each_micro_batch
                               ? num_writes(written, action.micro_batch) ==
                                     required_writes(written, action.micro_batch)
                               : written.num_reductions > 0;
@@ -261,7 +266,7 @@ RankCheck::Broken RankCheck::write(const Action& action) {
 
 RankCheck::Broken RankCheck::unshard(const Action& action) {
   Group& gathered = group(action.group);
-  if (layout_.num_shards() == 1) return "there are no shards to gather";
+  if (gathered.shards == 1) return "there are no shards to gather";
   if (gathered.open) return fmt::format("g{} is whole already", action.group);
   if (gathered.updated) return fmt::format("gathers g{} after its update", action.group);
   gathered.open = true;
@@ -280,7 +285,7 @@ RankCheck::Broken RankCheck::reshard(const Action& action) {
 }
 
 RankCheck::Broken RankCheck::complete(const Action& action, const Group& reduced) const {
-  const int micro_batch = layout_.shards_gradients() ? action.micro_batch : -1;
+  const int micro_batch = reduced.each_micro_batch ? action.micro_batch : -1;
   if (num_writes(reduced, micro_batch) != required_writes(reduced, micro_batch))
     return fmt::format("g{} has {} of {} gradients", action.group, num_writes(reduced, micro_batch),
                        required_writes(reduced, micro_batch));
@@ -291,11 +296,11 @@ RankCheck::Broken RankCheck::complete(const Action& action, const Group& reduced
 
 RankCheck::Broken RankCheck::reduce(const Action& action) {
   Group& reduced = group(action.group);
-  if (layout_.dp * layout_.num_shards() == 1) return "there is nobody to reduce with";
+  if (reduced.alone()) return "there is nobody to reduce with";
   const bool has_micro_batch =
       action.micro_batch >= 0 && action.micro_batch < layout_.num_micro_batches;
-  if (layout_.shards_gradients() && !has_micro_batch) return "no such micro-batch";
-  if (reduced.num_reductions == num_reductions() || reduced.unfinished >= 0)
+  if (reduced.each_micro_batch && !has_micro_batch) return "no such micro-batch";
+  if (reduced.num_reductions == num_reductions(reduced) || reduced.unfinished >= 0)
     return fmt::format("g{} is reduced already", action.group);
   if (auto broken = complete(action, reduced)) return broken;
   reduced.num_reductions += 1;
@@ -337,7 +342,7 @@ RankCheck::Broken RankCheck::sum_over_tensor_ranks(const Action& action) {
 
 // Where a step has several reductions of a group, replicas add up once, with the last.
 RankCheck::Broken RankCheck::over_replicas(const Action& action, const Group& reduced) const {
-  const bool early = layout_.dp > 1 && reduced.num_reductions < num_reductions();
+  const bool early = reduced.replicas > 1 && reduced.num_reductions < num_reductions(reduced);
   if (action.attribute("axis") == (early ? "shard" : "")) return std::nullopt;
   return early ? "replicas add up before the last micro-batch"
                : "sums over part of the data ranks, and no sum follows";
@@ -347,13 +352,12 @@ RankCheck::Broken RankCheck::over_replicas(const Action& action, const Group& re
 RankCheck::Broken RankCheck::ready(int index) const {
   const Group& group = groups_[static_cast<std::size_t>(index)];
   if (group.last_write > now(Lane::kCompute)) return "does not wait for the last backward";
-  const bool alone = layout_.dp * layout_.num_shards() == 1;
-  if (alone && num_writes(group, -1) != required_writes(group, -1))
+  if (group.alone() && num_writes(group, -1) != required_writes(group, -1))
     return fmt::format("g{} has {} of {} gradients", index, num_writes(group, -1),
                        required_writes(group, -1));
-  if (!alone && group.num_reductions != num_reductions())
+  if (!group.alone() && group.num_reductions != num_reductions(group))
     return fmt::format("g{} is reduced {} of {} times", index, group.num_reductions,
-                       num_reductions());
+                       num_reductions(group));
   if (group.unfinished >= 0) return fmt::format("nobody waited for {}", group.unfinished);
   return std::nullopt;
 }

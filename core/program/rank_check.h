@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/mesh/layout.h"
+#include "core/mesh/group_mesh.h"
 #include "core/model/architecture.h"
 #include "core/program/action.h"
 #include "core/program/keep.h"
@@ -45,7 +45,10 @@ class RankCheck {
     int summed = 0;       // over the tensor axis
     bool updated = false;
     int readers = 0;  // layers of the rank that read it
+    int shards = 1, replicas = 1;
+    bool each_micro_batch = false;  // it is reduced then; else once a step
     bool is_held() const { return readers > 0; }
+    bool alone() const { return shards * replicas == 1; }
   };
 
   Broken well_formed(const Action& action) const;
@@ -75,8 +78,8 @@ class RankCheck {
   static int num_writes(const Group& group, int micro_batch);
   int required_writes(const Group& group, int micro_batch) const;
   bool needs_sync(int index) const;
-  int num_reductions() const {  // of each group in a step
-    return layout_.shards_gradients() ? static_cast<int>(layout_.num_micro_batches) : 1;
+  int num_reductions(const Group& group) const {  // in a step
+    return group.each_micro_batch ? static_cast<int>(layout_.num_micro_batches) : 1;
   }
   int now(Lane lane) const { return now_[static_cast<std::size_t>(lane)]; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/divide.h"
+#include "core/mesh/stages.h"
 #include "core/program/attention_scratch.h"
 #include "core/program/block_sizes.h"
 #include "core/program/keep.h"
@@ -17,6 +18,8 @@ class Scratch {
   explicit Scratch(const MemoryContext& context)
       : context_(context),
         attention_scratch_(attention_scratch(context)),
+        recompute_(mesh::recompute_of_layers(context.layout,
+                                             static_cast<int>(context.architecture.layers.size()))),
         tokens_(context.tokens()),
         wide_(size_of(context.architecture.dtype)),
         narrow_(size_of(context.architecture.compute_dtype)) {}
@@ -31,8 +34,7 @@ class Scratch {
 
   // Everything has its place in the stash, but for y, where it is made on the way to what is kept.
   std::int64_t recompute(const model::LayerSpec& layer) const {
-    const bool runs_whole =
-        context_.layout.recompute == recipe::Recompute::kFull && is_block(layer);
+    const bool runs_whole = recompute_of(layer) == recipe::Recompute::kFull && is_block(layer);
     if (!runs_whole) return own_stream();
     const std::int64_t y = decoder().norms_after ? stream() + summed() : 0;
     return own_stream() + std::max({attention(layer).again, summed(), mlp(layer).again, y});
@@ -44,7 +46,9 @@ class Scratch {
   }
 
   std::int64_t queued(const model::LayerSpec& layer) const {
-    return mlp(layer).kept + stream() + doutput() + attention(layer).kept + 2 * gathered();
+    const PartScratch of_mlp = mlp(layer), of_attention = attention(layer);
+    return of_mlp.kept + of_mlp.gathered + stream() + doutput() + of_attention.kept +
+           of_attention.gathered;
   }
 
  private:
@@ -57,6 +61,9 @@ class Scratch {
   }
   std::int64_t up() const { return config().intermediate_size * (decoder().gated ? 2 : 1); }
   bool rounds() const { return narrow_ != wide_; }
+  recipe::Recompute recompute_of(const model::LayerSpec& layer) const {
+    return recompute_[static_cast<std::size_t>(layer.index)];
+  }
   static bool is_block(const model::LayerSpec& layer) {
     return layer.kind == model::LayerKind::kBlock;
   }
@@ -65,18 +72,18 @@ class Scratch {
   std::int64_t stream() const {
     return context_.architecture.stream_rows(tokens_) * hidden() * wide_;
   }
-  // What the ranks of the tensor axis exchange: all rows of what a matrix reads, or of its sums.
   bool shares() const { return context_.architecture.tensor.size > 1; }
-  std::int64_t gathered() const { return shares() ? in_narrow(hidden()) : 0; }
-  std::int64_t summed() const { return shares() ? in_wide(hidden()) : 0; }
+  std::int64_t gathered() const { return gathered_bytes(context_); }
+  std::int64_t summed() const { return summed_bytes(context_); }
   // Where streams are temporary.
   std::int64_t own_stream() const { return context_.layout.num_stages() > 1 ? 0 : stream(); }
 
+  // But for what experts work on, which is taken later (part_scratch.cc).
   std::int64_t dropped(const model::LayerSpec& layer) const {
     std::int64_t bytes = 0;
     for (const model::StashTensor& tensor : layer.stash)
       if (tensor.stash_class != model::StashClass::kInput &&
-          !keeps(keep_of(context_.layout.recompute), tensor))
+          tensor.rows != model::StashRows::kExperts && !keeps(keep_of(recompute_of(layer)), tensor))
         bytes += context_.architecture.rows_of(tensor, tokens_) * tensor.elements_per_token *
                  size_of(tensor.dtype);
     return bytes;
@@ -93,17 +100,21 @@ class Scratch {
   PartScratch attention(const model::LayerSpec&) const {
     if (decoder().latent.key_value_rank > 0) return latent_attention_scratch(context_);
     PartScratch scratch;
-    scratch.forward = scratch.again = attention_output() + attention_scratch_.forward;
+    scratch.forward = scratch.again =
+        std::max(gathered(), attention_output() + attention_scratch_.forward);
     scratch.kept = dqkv();
+    scratch.gathered = gathered();
     scratch.backward = in_wide(query()) + attention_output() + attention_scratch_.backward;
     return scratch;
   }
 
   PartScratch mlp(const model::LayerSpec& layer) const {
-    if (decoder().experts_in(layer.index - 1)) return experts_scratch(context_);
+    if (decoder().experts_in(layer.index - 1))
+      return experts_scratch(context_, keep_of(recompute_of(layer)));
     PartScratch scratch;
     scratch.forward = scratch.again = gathered() + rounded_rows();
     scratch.kept = in_narrow(hidden());
+    scratch.gathered = gathered();
     scratch.backward = std::max(in_wide(config().intermediate_size), through_norm());
     return scratch;
   }
@@ -123,10 +134,10 @@ class Scratch {
     const PartScratch of_mlp = mlp(layer), of_attention = attention(layer);
     const std::int64_t held = own_stream() + stream() + of_mlp.kept;  // dy, dx2
     const std::int64_t after_mlp =
-        gathered() + doutput() +
-        std::max(
-            through_norm(),
-            of_attention.kept + std::max(in_wide(hidden()) + of_attention.backward, gathered()));
+        of_mlp.gathered + doutput() +
+        std::max(through_norm(),
+                 of_attention.kept +
+                     std::max(in_wide(hidden()) + of_attention.backward, of_attention.gathered));
     return held + std::max(in_wide(hidden()) + of_mlp.backward, after_mlp);
   }
 
@@ -160,6 +171,7 @@ class Scratch {
 
   const MemoryContext& context_;
   AttentionScratch attention_scratch_;
+  std::vector<recipe::Recompute> recompute_;  // by layer
   std::int64_t tokens_, wide_, narrow_;
 };
 

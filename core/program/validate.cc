@@ -67,14 +67,31 @@ Members along(const Action& exchange, mesh::Coordinates place, const mesh::Layou
     place.cp -= place.cp % layout.ulysses;
     return {from(), size(layout.ulysses), size(layout.tp)};
   }
+  if (axis == model::ExchangeAxis::kExperts) {
+    const int block = layout.ep * layout.etp;
+    const int rank = mesh::rank_of(layout, place);
+    return {size(rank - rank % block), size(block), 1};
+  }
   place.tp = 0;
-  return {from(), size(layout.tp), 1};
+  if (axis != model::ExchangeAxis::kRows) return {from(), size(layout.tp), 1};
+  place.cp = 0;
+  return {from(), size(layout.cp * layout.tp), 1};
+}
+
+// Of experts: those of one replica, or all that hold the same.
+Members expert_holders(int rank, bool in_replica, const mesh::Layout& layout) {
+  const mesh::ExpertCoordinates place = mesh::expert_coordinates_of(layout, rank);
+  const int shards = mesh::num_expert_shards(layout), stride = layout.ep * layout.etp;
+  const int before = place.eshard + (in_replica ? 0 : place.edp * shards);
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  return {size(rank - before * stride),
+          size(shards * (in_replica ? 1 : mesh::num_expert_replicas(layout))), size(stride)};
 }
 
 // All ranks; those of its axis for an exchange; those of one replica for a gather or a reduction
 // over the shard axis alone; the data ranks of a pipeline rank; the two ends of a pipeline.
 Members members_of(const Action& action, int rank, const mesh::Layout& layout,
-                   const Pipeline& pipeline) {
+                   const Pipeline& pipeline, const model::Architecture& part) {
   const auto size = [](int value) { return static_cast<std::size_t>(value); };
   mesh::Coordinates place = mesh::coordinates_of(layout, rank);
   if (action.kind == Kind::kGradNorm) return {0, size(layout.num_ranks()), 1};
@@ -85,8 +102,10 @@ Members members_of(const Action& action, int rank, const mesh::Layout& layout,
             size((high - low) * (layout.num_ranks() / layout.pp))};
   }
   if (action.kind == Kind::kExchange) return along(action, place, layout);
-  place.shard = place.cp = 0;
   const bool in_replica = action.kind == Kind::kUnshard || action.attribute("axis") == "shard";
+  if (part.groups[static_cast<std::size_t>(action.group)].experts)
+    return expert_holders(rank, in_replica, layout);
+  place.shard = place.cp = 0;
   if (!in_replica) place.dp = 0;
   return {size(mesh::rank_of(layout, place)),
           size(layout.num_shards() * (in_replica ? 1 : layout.dp)), size(layout.tp)};
@@ -102,9 +121,9 @@ bool same_collective(const Action& a, const Action& b) {
 // once, and it is done when its other half has begun as well.
 class World {
  public:
-  World(std::span<const Program* const> programs, const mesh::Layout& layout,
-        const Pipeline& pipeline, Queues queues)
-      : programs_(programs), layout_(layout), pipeline_(pipeline) {
+  World(std::span<const Program* const> programs, std::span<const model::Architecture* const> parts,
+        const mesh::Layout& layout, const Pipeline& pipeline, Queues queues)
+      : programs_(programs), parts_(parts), layout_(layout), pipeline_(pipeline) {
     for (const Program* program : programs) {
       Rank& rank = ranks_.emplace_back();
       rank.done.resize(program->actions.size());
@@ -204,7 +223,8 @@ class World {
       complete(rank, queue, action->id);
       return true;
     }
-    const Members members = members_of(*action, static_cast<int>(rank), layout_, pipeline_);
+    const Members members =
+        members_of(*action, static_cast<int>(rank), layout_, pipeline_, *parts_[rank]);
     // From the last, which arrives last: all but one of a collective's attempts end at the first
     // look.
     for (std::size_t i = members.count; i-- > 0;) {
@@ -240,6 +260,7 @@ class World {
   }
 
   std::span<const Program* const> programs_;
+  std::span<const model::Architecture* const> parts_;
   const mesh::Layout& layout_;
   const Pipeline& pipeline_;
   std::vector<Rank> ranks_;
@@ -279,7 +300,7 @@ Status validate(std::span<const Program* const> world,
   for (std::size_t rank = 0; rank < world.size(); ++rank)
     if (checked.insert(world[rank]).second)
       PTRAIN_CHECK(check_rank(*world[rank], *parts[rank], layout, pipeline));
-  return World(world, layout, pipeline, queues).run();
+  return World(world, parts, layout, pipeline, queues).run();
 }
 
 }  // namespace ptrain::program

@@ -39,6 +39,7 @@ struct Parallel {
   int etp = 0;
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
+  std::string stage_recompute;  // of each stage, by commas, in place of `recompute`
   std::optional<int> prefetch;  // layers gathered ahead (zero 3)
   std::optional<Offload> offload;
   bool operator==(const Parallel&) const = default;
@@ -82,6 +83,8 @@ struct Cluster {
   std::vector<std::string> setup;  // lines of shell before the ranks of a Slurm job start
   std::vector<std::string> env;    // names of the variables that a Slurm job gets; empty: all
   Container container;
+  RankLauncher launcher = RankLauncher::kSrun;
+  std::string local_copy;  // folder on a disk of each node's own; empty: nothing is copied
   bool operator==(const Cluster&) const = default;
 };
 

@@ -20,6 +20,9 @@ struct Slurm {
   bool operator==(const Slurm&) const = default;
 };
 
+// What starts ranks on the nodes of a Slurm job.
+enum class RankLauncher { kSrun, kMpirun };
+
 enum class ContainerRuntime { kPyxis, kApptainer };
 
 // What ranks of a Slurm job run in.

@@ -26,26 +26,34 @@ json json_of(const RankPlace& place) {
   return {{"rank", place.rank}, {"node", place.node}, {"slot", place.slot}, {"gpu", place.gpu}};
 }
 
+json words_of(const std::vector<recipe::Recompute>& all) {
+  json words = json::array();
+  for (const recipe::Recompute one : all) words.push_back(recipe::to_string(one));
+  return words;
+}
+
 json json_of(const mesh::Layout& layout) {
-  return {{"dp", layout.dp},
-          {"shard", layout.shard},
-          {"cp", layout.cp},
-          {"tp", layout.tp},
-          {"pp", layout.pp},
-          {"ulysses", layout.ulysses},
-          {"virtual", layout.num_virtual},
-          {"schedule", layout.schedule},
-          {"schedule_csv", layout.schedule_csv},
-          {"stage_layers", layout.stage_layers},
-          {"ep", layout.ep},
-          {"etp", layout.etp},
-          {"zero", layout.zero},
-          {"micro_batch", layout.micro_batch},
-          {"num_micro_batches", layout.num_micro_batches},
-          {"recompute", recipe::to_string(layout.recompute)},
-          {"prefetch", layout.prefetch},
-          {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
-          {"shared_window", layout.shared_window}};
+  json object = {{"dp", layout.dp},
+                 {"shard", layout.shard},
+                 {"cp", layout.cp},
+                 {"tp", layout.tp},
+                 {"pp", layout.pp},
+                 {"ulysses", layout.ulysses},
+                 {"virtual", layout.num_virtual},
+                 {"schedule", layout.schedule},
+                 {"schedule_csv", layout.schedule_csv},
+                 {"stage_layers", layout.stage_layers},
+                 {"ep", layout.ep},
+                 {"etp", layout.etp},
+                 {"zero", layout.zero},
+                 {"micro_batch", layout.micro_batch},
+                 {"num_micro_batches", layout.num_micro_batches},
+                 {"recompute", recipe::to_string(layout.recompute)},
+                 {"prefetch", layout.prefetch},
+                 {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
+                 {"shared_window", layout.shared_window}};
+  if (!layout.stage_recompute.empty()) object["stage_recompute"] = words_of(layout.stage_recompute);
+  return object;
 }
 
 json json_of(const program::BytesByClass& bytes) {
@@ -128,6 +136,14 @@ void read_stages_and_experts(const json& object, FieldReader& reader, mesh::Layo
     if (!count.is_number_integer() || count < 1 || count > 1 << 20)
       return reader.refuse("stage_layers holds something else than numbers of layers");
     layout.stage_layers.push_back(count.get<int>());
+  }
+  // Plans of versions that had one word for all stages do not name it.
+  if (!object.contains("stage_recompute")) return;
+  for (const json& word : reader.array("stage_recompute")) {
+    const auto known = word.is_string() ? recipe::recompute_named(word.get<std::string>())
+                                        : std::optional<recipe::Recompute>();
+    if (!known) return reader.refuse("stage_recompute has other words than none, selective, full");
+    layout.stage_recompute.push_back(*known);
   }
 }
 

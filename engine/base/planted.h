@@ -43,6 +43,13 @@ enum class Bug {
   kIdleExpertSkipped,     // an expert that no token passed keeps the gradient that was there
   kCapacityOfBatch,       // experts' room is counted over all rows of a micro-batch
   kBalanceOfFirstRow,     // the balance loss takes the first row's loads for all rows
+  kCapacityByRank,        // experts' room goes to the tokens of one rank after the other
+  kBalanceOfOwnTokens,    // the balance loss counts the choices of the own tokens of a row only
+  kRouterSumMissing,      // tensor ranks do not add the gradients of their routers
+  kExpertRowsByRank,      // rows that come to experts lie rank by rank, not expert by expert
+  kExpertPartsNotSummed,  // of ranks with columns of one expert only the first one's result counts
+  kExpertsOverDense,      // replicas of dense parameters add up gradients of experts
+  kExpertsCountedTwice,   // the norm counts experts on each of their replicas
   kSharedKeyLost,         // of the heads that share a key only the first gives it a gradient
   kLocalPositions,        // ranks that share rows count positions from their own first token
   kRingNotMerged,         // what comes around the ring is not in the sums of softmax

@@ -58,6 +58,10 @@ class Collectives final : public Communicator {
                  broadcast_phases(seat_, {buffer, static_cast<std::size_t>(bytes)}, root));
   }
 
+  WorkHandle all_to_all_v(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    return begin("all_to_all_v", all_to_all_phases(seat_, sends, receives));
+  }
+
   WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
     Phase phase;
     phase.sends.assign(sends.begin(), sends.end());

@@ -26,7 +26,7 @@ class Work {
 };
 using WorkHandle = std::unique_ptr<Work>;
 
-// One point-to-point piece of an exchange.
+// One piece of what a rank sends or receives.
 struct Piece {
   int peer = 0;
   std::span<std::byte> bytes;
@@ -65,6 +65,10 @@ class Communicator {
   virtual WorkHandle all_reduce(std::byte* buffer, DType dtype, std::int64_t count,
                                 ReduceOp op) = 0;
   virtual WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) = 0;
+  // Any pieces from and to all ranks, the own one among them: what a rank sends to itself is copied
+  // at once. Of a pair both sides give as many, of equal sizes, in one order.
+  virtual WorkHandle all_to_all_v(std::span<const Piece> sends,
+                                  std::span<const Piece> receives) = 0;
   // Pieces between one pair arrive in the order they were given. An empty piece is a message too.
   virtual WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
   virtual void barrier() = 0;

@@ -134,13 +134,15 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
+  // Host code's numbers, such as counts, which every rank has some of, travel without NCCL.
+  WorkHandle all_to_all_v(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    if (!sends.empty() && !is_on_gpu(sends.front().bytes.data()))
+      return peers_->all_to_all_v(sends, receives);
+    return grouped("all_to_all_v", [&] { queue_pieces(sends, receives); });
+  }
+
   WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
-    return grouped("exchange", [&] {
-      for (const Piece& piece : sends)
-        send(piece.bytes.data(), static_cast<std::int64_t>(piece.bytes.size()), piece.peer);
-      for (const Piece& piece : receives)
-        receive(piece.bytes.data(), static_cast<std::int64_t>(piece.bytes.size()), piece.peer);
-    });
+    return grouped("exchange", [&] { queue_pieces(sends, receives); });
   }
 
   void barrier() override {
@@ -180,6 +182,13 @@ class NcclCommunicator final : public Communicator {
       if (counts[r] != counts[0] || offsets[r] != static_cast<std::int64_t>(r) * counts[0])
         return false;
     return true;
+  }
+
+  void queue_pieces(std::span<const Piece> sends, std::span<const Piece> receives) {
+    for (const Piece& piece : sends)
+      send(piece.bytes.data(), static_cast<std::int64_t>(piece.bytes.size()), piece.peer);
+    for (const Piece& piece : receives)
+      receive(piece.bytes.data(), static_cast<std::int64_t>(piece.bytes.size()), piece.peer);
   }
 
   void send(const std::byte* data, std::int64_t bytes, int peer) {

@@ -100,6 +100,32 @@ std::vector<Phase> all_reduce_phases(Seat seat, std::byte* buffer, DType dtype, 
   return phases;
 }
 
+std::vector<Phase> all_to_all_phases(Seat seat, std::span<const Piece> sends,
+                                     std::span<const Piece> receives) {
+  Phase phase;
+  std::vector<std::span<std::byte>> kept;
+  for (const Piece& piece : sends) {
+    PT_CHECK(piece.peer >= 0 && piece.peer < seat.size);
+    if (piece.peer == seat.rank) {
+      kept.push_back(piece.bytes);
+    } else {
+      phase.sends.push_back(piece);
+    }
+  }
+  std::size_t next = 0;
+  for (const Piece& piece : receives) {
+    PT_CHECK(piece.peer >= 0 && piece.peer < seat.size);
+    if (piece.peer != seat.rank) {
+      phase.receives.push_back(piece);
+      continue;
+    }
+    PT_CHECK(next < kept.size() && kept[next].size() == piece.bytes.size());
+    std::ranges::copy(kept[next++], piece.bytes.begin());
+  }
+  PT_CHECK(next == kept.size());
+  return {phase};
+}
+
 std::vector<Phase> broadcast_phases(Seat seat, std::span<std::byte> bytes, int root) {
   const int place = (seat.rank - root + seat.size) % seat.size;  // 0 = root
   const auto rank_at = [&](int other) { return (other + root) % seat.size; };

@@ -33,6 +33,9 @@ std::vector<Phase> reduce_scatter_phases(Seat seat, const Runs& runs, ReduceOp o
 // A reduce-scatter and an all-gather over even runs; small buffers go whole to everybody at once.
 std::vector<Phase> all_reduce_phases(Seat seat, std::byte* buffer, DType dtype, std::int64_t count,
                                      ReduceOp op);
+// Copies what the rank keeps.
+std::vector<Phase> all_to_all_phases(Seat seat, std::span<const Piece> sends,
+                                     std::span<const Piece> receives);
 // A binomial tree: receive from the parent, then send to the children.
 std::vector<Phase> broadcast_phases(Seat seat, std::span<std::byte> bytes, int root);
 // An empty message between any two ranks, so that the missing ones are known by name.

@@ -35,6 +35,22 @@ void append(const MicroBatch& whole, const DocumentSpan& span, MicroBatch& part)
     part.positions[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i - begin);
 }
 
+// Of the ranks in their order.
+std::vector<std::int64_t> tokens_of_ranks(const MicroBatch& part, ContextRanks ranks) {
+  std::vector<std::int64_t> tokens;
+  for (ranks.ring.rank = 0; ranks.ring.rank < ranks.ring.size; ++ranks.ring.rank)
+    for (ranks.ulysses.rank = 0; ranks.ulysses.rank < ranks.ulysses.size; ++ranks.ulysses.rank)
+      for (const DocumentSpan& span : tokens_of_part(part, ranks))
+        for (std::int64_t token = span.begin; token < span.end; ++token) tokens.push_back(token);
+  return tokens;
+}
+
+std::vector<std::int64_t> targets_of_documents(const MicroBatch& whole) {
+  std::vector<std::int64_t> counts;
+  for (const DocumentSpan& span : whole.documents) counts.push_back(num_targets_in(whole, span));
+  return counts;
+}
+
 }  // namespace
 
 MicroBatch context_part(const MicroBatch& whole, const ContextRanks& ranks) {
@@ -44,6 +60,7 @@ MicroBatch context_part(const MicroBatch& whole, const ContextRanks& ranks) {
   part.sequence = whole.sequence / ranks.count();
   part.ring_pieces = pieces_of_ring(whole, ranks.ring.size);
   for (const DocumentSpan& span : tokens_of_part(part, ranks)) append(whole, span, part);
+  part.shared_rows = {tokens_of_ranks(part, ranks), whole.documents, targets_of_documents(whole)};
   return part;
 }
 

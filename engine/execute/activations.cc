@@ -1,36 +1,44 @@
 #include "engine/execute/activations.h"
 
 #include "engine/base/engine_error.h"
+#include "engine/execute/queued_products.h"
 
 namespace ptrain::execute {
 
 using program::Keep;
 using program::MemoryClass;
 
-void Stashes::fill(Entry& entry, int layer, std::int64_t num_tokens, Keep keep) {
-  const auto& stash = architecture_.layers[static_cast<std::size_t>(layer)].stash;
-  entry.buffers.resize(stash.size());
-  entry.views.resize(stash.size());
-  for (std::size_t i = 0; i < stash.size(); ++i) {
-    if (!entry.views[i].empty() || !program::keeps(keep, stash[i])) continue;
-    const std::int64_t rows = architecture_.rows_of(stash[i], num_tokens);
-    const std::int64_t cols = stash[i].elements_per_token;
-    entry.buffers[i] = Buffer(arena_, MemoryClass::kStash, rows * cols * size_of(stash[i].dtype));
-    entry.views[i] = contiguous(entry.buffers[i].data(), stash[i].dtype, rows, cols);
+Tensor Stashes::Entry::take(std::size_t index, std::int64_t rows) {
+  const model::StashTensor& tensor = spec.stash[index];
+  if (!program::keeps(keep, tensor)) return {};
+  PT_CHECK(views[index].empty());
+  const std::int64_t cols = tensor.elements_per_token;
+  buffers[index] = Buffer(arena, MemoryClass::kStash, rows * cols * size_of(tensor.dtype));
+  views[index] = contiguous(buffers[index].data(), tensor.dtype, rows, cols);
+  return views[index];
+}
+
+void Stashes::fill(Entry& entry, std::int64_t num_tokens, Keep keep) {
+  entry.keep = keep;
+  for (std::size_t i = 0; i < entry.views.size(); ++i) {
+    const model::StashTensor& tensor = entry.spec.stash[i];
+    if (entry.views[i].empty() && tensor.rows != model::StashRows::kExperts)
+      entry.take(i, architecture_.rows_of(tensor, num_tokens));
   }
 }
 
 void Stashes::take(int layer, int micro_batch, std::int64_t num_tokens, Keep keep) {
   if (keep == Keep::kNone) return;
-  const auto [entry, is_new] = entries_.try_emplace({layer, micro_batch});
+  const auto& spec = architecture_.layers[static_cast<std::size_t>(layer)];
+  const auto [entry, is_new] = entries_.try_emplace({layer, micro_batch}, spec, arena_);
   PT_CHECK(is_new);
-  fill(entry->second, layer, num_tokens, keep);
+  fill(entry->second, num_tokens, keep);
 }
 
 void Stashes::complete(int layer, int micro_batch, std::int64_t num_tokens) {
   const auto entry = entries_.find({layer, micro_batch});
   PT_CHECK(entry != entries_.end());
-  fill(entry->second, layer, num_tokens, Keep::kAll);
+  fill(entry->second, num_tokens, Keep::kAll);
 }
 
 std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {
@@ -39,7 +47,26 @@ std::span<const Tensor> Stashes::views(int layer, int micro_batch) const {
   return entry->second.views;
 }
 
+layers::LateStash* Stashes::late(int layer, int micro_batch) {
+  const auto entry = entries_.find({layer, micro_batch});
+  return entry == entries_.end() ? nullptr : &entry->second;
+}
+
 void Stashes::give(int layer, int micro_batch) { entries_.erase({layer, micro_batch}); }
+
+void Stashes::keep_for_weights(int layer, int micro_batch,
+                               std::span<const layers::WeightProduct> products) {
+  const auto found = entries_.find({layer, micro_batch});
+  PT_CHECK(found != entries_.end());
+  Entry& entry = found->second;
+  const auto& stash = architecture_.layers[static_cast<std::size_t>(layer)].stash;
+  for (std::size_t i = 0; i < stash.size(); ++i) {
+    if (architecture_.is_for_weights(stash[i])) continue;
+    PT_CHECK(!reads(products, entry.views[i]));
+    entry.buffers[i] = Buffer();
+    entry.views[i] = Tensor();
+  }
+}
 
 Tensor Streams::get(int layer, int micro_batch, std::int64_t rows) {
   Buffer& buffer = buffers_[{layer, micro_batch}];

@@ -9,6 +9,7 @@
 #include "core/program/keep.h"
 #include "engine/base/arena.h"
 #include "engine/base/tensor.h"
+#include "engine/layers/layer.h"
 
 namespace ptrain::execute {
 
@@ -18,20 +19,33 @@ class Stashes {
   Stashes(const model::Architecture& architecture, Arena& arena)
       : architecture_(architecture), arena_(arena) {}
 
-  // Takes what `keep` names; entries that are not kept stay empty views.
+  // Takes what `keep` names, but for what a layer takes itself (late); what is not kept or not
+  // taken yet stays an empty view.
   void take(int layer, int micro_batch, std::int64_t num_tokens, program::Keep keep);
   // Takes the entries that are still empty (recomputation).
   void complete(int layer, int micro_batch, std::int64_t num_tokens);
   // Views in LayerSpec::stash order; no views where nothing was taken.
   std::span<const Tensor> views(int layer, int micro_batch) const;
+  // Null where nothing was taken.
+  layers::LateStash* late(int layer, int micro_batch);
   void give(int layer, int micro_batch);
+  // Gives back what these products, which make the gradients of weights, do not read.
+  void keep_for_weights(int layer, int micro_batch,
+                        std::span<const layers::WeightProduct> products);
 
  private:
-  struct Entry {
+  struct Entry final : layers::LateStash {
+    Entry(const model::LayerSpec& of_layer, Arena& in_arena)
+        : spec(of_layer), arena(in_arena), buffers(spec.stash.size()), views(buffers.size()) {}
+    Tensor take(std::size_t index, std::int64_t rows) override;
+
+    const model::LayerSpec& spec;
+    Arena& arena;
+    program::Keep keep = program::Keep::kNone;
     std::vector<Buffer> buffers;
     std::vector<Tensor> views;
   };
-  void fill(Entry& entry, int layer, std::int64_t num_tokens, program::Keep keep);
+  void fill(Entry& entry, std::int64_t num_tokens, program::Keep keep);
 
   const model::Architecture& architecture_;
   Arena& arena_;

@@ -53,6 +53,8 @@ comm::Communicator* ranks_along(const Communicators& ranks, model::ExchangeAxis 
       return ranks.ulysses;
     case model::ExchangeAxis::kExperts:
       return ranks.experts;
+    case model::ExchangeAxis::kRows:
+      return ranks.rows;
   }
   return nullptr;
 }
@@ -82,13 +84,14 @@ Executor::Executor(const model::Architecture& architecture, const mesh::Layout& 
   for (const auto& plan : plans) {
     state::GroupBuffer::Place place = sharing_->place_of(plan.group);
     place.offloads_state = offloads;
-    place.counts = mesh::is_first_replica(architecture.groups[static_cast<std::size_t>(plan.group)],
-                                          layout, communicators.world.rank());
+    const auto& spec = architecture.groups[static_cast<std::size_t>(plan.group)];
+    place.counts = mesh::is_first_replica(spec, layout, communicators.world.rank()) ||
+                   (spec.experts && planted(Bug::kExpertsCountedTwice));
     groups_.emplace_back(architecture, plan, place, arena);
   }
   if (!offloads) return;
-  const int shard = mesh::coordinates_of(layout, communicators.world.rank()).shard_rank(layout);
-  offload_.emplace(program::plan_offload(architecture, plans, shard), make_store, arena);
+  const auto shards = mesh::shard_ranks_of(layout, communicators.world.rank());
+  offload_.emplace(program::plan_offload(architecture, plans, shards), make_store, arena);
 }
 
 void Executor::close() { sharing_->close(); }
@@ -295,7 +298,8 @@ void Executor::set_context(const Action& action, Call& call) {
       call.parameters.push_back(group_of(parameter).parameter(parameter));
   call.context.emplace(layers::Context{batch(action.micro_batch), arena_, call.parameters,
                                        stashes_.views(action.layer_first, action.micro_batch),
-                                       communicators_.tensor});
+                                       communicators_.tensor,
+                                       stashes_.late(action.layer_first, action.micro_batch)});
 }
 
 void Executor::run_segment(const Action& action) {
@@ -399,7 +403,11 @@ void Executor::end_backward(const Action& action, Call& call) {
   if (spec.kind != model::LayerKind::kEmbedding)
     gradients_.put(layer - 1, micro_batch, std::move(gradient));
   if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock) {
-    if (planted(Bug::kStashFreedAtInput)) stashes_.give(layer, micro_batch);
+    if (planted(Bug::kStashFreedAtInput)) {
+      stashes_.give(layer, micro_batch);
+    } else {
+      stashes_.keep_for_weights(layer, micro_batch, call.products);
+    }
     return queued_.put(spec, micro_batch, call.targets, std::move(call.products),
                        std::move(call.scratch), targets_);
   }

@@ -40,7 +40,9 @@ std::vector<LaneQueue::Stage> GradientSums::over_pipeline(state::GroupBuffer& gr
 
 // Null: the rank's gradient is the whole.
 comm::Communicator* GradientSums::holders_of(const mesh::ShardRun& run) const {
-  const int sum_ranks = part_.parameters[static_cast<std::size_t>(run.parameter)].sum_ranks;
+  const model::ParameterSpec& parameter = part_.parameters[static_cast<std::size_t>(run.parameter)];
+  const int sum_ranks = parameter.sum_ranks;
+  if (planted(Bug::kRouterSumMissing) && parameter.role == model::Role::kRouter) return nullptr;
   if (sum_ranks == 1 || planted(Bug::kTensorSumMissing)) return nullptr;
   if (sum_ranks == part_.tensor.size) return communicators_.tensor_sums;
   return planted(Bug::kKeyValueSumMissing) ? nullptr : communicators_.key_value_sums;

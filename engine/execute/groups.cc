@@ -16,7 +16,10 @@ Groups::Groups(comm::Communicator& world, const mesh::Layout& layout,
       communicators_{world} {
   make_dense();
   make_contexts();
-  if (std::ranges::any_of(part.groups, &model::GroupSpec::experts)) make_experts();
+  if (std::ranges::any_of(part.groups, &model::GroupSpec::experts)) {
+    make_rows();
+    make_experts();
+  }
   make_tied(part);
   make_neighbours(part);
 }
@@ -80,6 +83,16 @@ void Groups::make_contexts() {
   }
 }
 
+// What routers choose on some ranks concerns the others that hold tokens of the same rows.
+void Groups::make_rows() {
+  if (layout_.cp * layout_.tp == 1) return;
+  const int color = color_without([](auto& layout, auto& place) {
+    layout.cp = layout.ulysses = layout.tp = 1;
+    place.cp = place.tp = 0;
+  });
+  communicators_.rows = make("rows/exchange", {color, place_.cp * layout_.tp + place_.tp});
+}
+
 Groups::Seat Groups::expert_seat(int mesh::ExpertCoordinates::*axis) const {
   mesh::ExpertCoordinates place = mesh::expert_coordinates_of(layout_, world_.rank());
   const int key = place.*axis;
@@ -100,10 +113,10 @@ void Groups::make_experts() {
   }
   const int shards = mesh::num_expert_shards(layout_);
   const int replicas = mesh::num_expert_replicas(layout_);
-  if (layout_.ep > 1)
-    communicators_.experts = make("ep/exchange", expert_seat(&mesh::ExpertCoordinates::ep));
-  if (layout_.etp > 1)
-    communicators_.expert_tensor = make("etp/exchange", expert_seat(&mesh::ExpertCoordinates::etp));
+  const int sharers = layout_.ep * layout_.etp;
+  if (sharers > 1)
+    communicators_.experts =
+        make("ep/exchange", {world_.rank() / sharers, world_.rank() % sharers});
   if (shards > 1) {
     const Seat seat = expert_seat(&mesh::ExpertCoordinates::eshard);
     communicators_.expert_gather = make("experts/gather", seat);

@@ -37,6 +37,12 @@ void GradientTargets::written(const model::LayerSpec& spec) {
   for (const int parameter : spec.parameters) written(parameter);
 }
 
+bool reads(std::span<const layers::WeightProduct> products, const Tensor& tensor) {
+  return std::ranges::any_of(products, [&](const layers::WeightProduct& product) {
+    return covers(tensor, product.x) || covers(tensor, product.dy);
+  });
+}
+
 void QueuedProducts::put(const model::LayerSpec& spec, int micro_batch,
                          std::span<const layers::GradientTarget> targets,
                          std::vector<layers::WeightProduct> products, std::vector<Buffer> scratch,

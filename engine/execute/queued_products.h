@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,9 @@ class GradientTargets {
   const model::Architecture& architecture_;
   std::vector<state::GroupBuffer>& groups_;
 };
+
+// Whether any of them reads a part of `tensor`.
+bool reads(std::span<const layers::WeightProduct> products, const Tensor& tensor);
 
 // What BACKWARD_INPUT leaves for BACKWARD_WEIGHT, by (layer, micro-batch). Whole gradients may have
 // been given back and taken anew between the two, so each product remembers its parameters.

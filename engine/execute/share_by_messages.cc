@@ -71,7 +71,9 @@ class Messages final : public Sharing {
   const model::GroupSpec& spec(int group) const { return groups_[static_cast<std::size_t>(group)]; }
   Ranks ranks_of(int group) const {
     const Communicators& all = communicators_;
-    if (spec(group).experts) return {all.expert_gather, all.expert_reduce, all.expert_replicas};
+    const bool dense = planted(Bug::kExpertsOverDense);
+    if (spec(group).experts)
+      return {all.expert_gather, all.expert_reduce, dense ? all.dp_reduce : all.expert_replicas};
     return {all.shard_gather, all.shard_reduce, all.dp_reduce};
   }
 

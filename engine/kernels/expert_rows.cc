@@ -47,7 +47,7 @@ T weight_of(const Tensor& weights, std::int64_t slot) {
 
 }  // namespace
 
-Tensor ExpertRows::rows_of(const Tensor& tensor, std::int64_t e) const {
+Tensor ExpertRuns::rows_of(const Tensor& tensor, std::int64_t e) const {
   return tensor.row_range(begin[at(e)], of_expert(e));
 }
 
@@ -90,26 +90,36 @@ void add_slots(const ExpertRows& rows, const Tensor& x, const Tensor& weights, c
   });
 }
 
-void dot_slots(const ExpertRows& rows, const Tensor& a, const Tensor& b, const Tensor& dots) {
-  PT_CHECK(a.cols == b.cols && dots.stride == dots.cols);
-  dispatch_compute(b.dtype, [&]<class T, class N>(T, N) {
-    for (std::int64_t slot = 0; slot < std::ssize(rows.row_of); ++slot) {
-      const std::int64_t row = rows.row_of[at(slot)];
-      dots.as<T>()[slot] = 0;
-      if (row < 0) continue;
-      dot(Dot<T, N>{a.as<T>() + row * a.stride, b.as<N>() + row * b.stride, a.cols,
-                    dots.as<T>() + slot});
-    }
+void take_weights(const ExpertRows& rows, const Tensor& weights, const Tensor& y) {
+  PT_CHECK(y.rows == rows.num_rows() && y.stride == 1);
+  dispatch(y.dtype, [&]<class T>(T) {
+    for (std::int64_t r = 0; r < y.rows; ++r)
+      y.as<T>()[r] = weight_of<T>(weights, rows.slots[at(r)]);
   });
 }
 
-void scale_slots(const ExpertRows& rows, const Tensor& weights, const Tensor& x) {
-  PT_CHECK(x.rows == rows.num_rows());
+void add_weights(const ExpertRows& rows, const Tensor& x, const Tensor& weights) {
+  PT_CHECK(x.rows == rows.num_rows() && x.stride == 1 && weights.stride == weights.cols);
+  dispatch(x.dtype, [&]<class T>(T) {
+    for (std::int64_t r = 0; r < x.rows; ++r) weights.as<T>()[rows.slots[at(r)]] += x.as<T>()[r];
+  });
+}
+
+void dot_rows(const Tensor& a, const Tensor& b, const Tensor& dots) {
+  PT_CHECK(a.rows == b.rows && a.cols == b.cols && dots.rows == a.rows && dots.stride == 1);
+  dispatch_compute(b.dtype, [&]<class T, class N>(T, N) {
+    for (std::int64_t r = 0; r < a.rows; ++r)
+      dot(Dot<T, N>{a.as<T>() + r * a.stride, b.as<N>() + r * b.stride, a.cols, dots.as<T>() + r});
+  });
+}
+
+void scale_rows(const Tensor& factors, const Tensor& x) {
+  PT_CHECK(x.rows == factors.rows && factors.stride == 1);
   dispatch_compute(x.dtype, [&]<class T, class N>(T, N) {
     for (std::int64_t r = 0; r < x.rows; ++r) {
-      const T weight = weight_of<T>(weights, rows.slots[at(r)]);
+      const T factor = factors.as<T>()[r];
       N* values = x.as<N>() + r * x.stride;
-      for (std::int64_t i = 0; i < x.cols; ++i) values[i] = N(T(values[i]) * weight);
+      for (std::int64_t i = 0; i < x.cols; ++i) values[i] = N(T(values[i]) * factor);
     }
   });
 }

@@ -1,4 +1,3 @@
-#include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/layers/attention_part.h"
 #include "engine/layers/feed_forward.h"
@@ -190,13 +189,6 @@ std::unique_ptr<Layer> make_with(const model::Architecture& architecture,
 std::unique_ptr<Layer> make_decoder_block(const model::Architecture& architecture,
                                           const model::LayerSpec& spec,
                                           std::shared_ptr<const kernels::RotaryTable> rotary) {
-  const bool only_alone = architecture.decoder.latent.key_value_rank > 0 ||
-                          architecture.decoder.experts_in(spec.index - 1);
-  if (only_alone && architecture.tensor.size > 1)
-    throw EngineError(ExitCode::kUsage,
-                      "ranks that share layers do not run experts or latent attention in this "
-                      "version",
-                      "set parallel.tp to 1");
   if (architecture.decoder.latent.key_value_rank > 0)
     return make_with<LatentPart>(architecture, spec, std::move(rotary));
   return make_with<AttentionPart>(architecture, spec, std::move(rotary));

@@ -24,7 +24,7 @@ void rounded_linear(const Tensor& x, std::span<const Tensor> weights, const Tens
 
 }  // namespace
 
-void ExpertLinears::forward(const Context& context, const kernels::ExpertRows& rows,
+void ExpertLinears::forward(const Context& context, const kernels::ExpertRuns& rows,
                             const Tensor& x, const Tensor& y) const {
   std::vector<Buffer> buffers;
   const bool rounds = y.dtype != wide_of(y.dtype);
@@ -42,7 +42,7 @@ void ExpertLinears::forward(const Context& context, const kernels::ExpertRows& r
   }
 }
 
-void ExpertLinears::backward(const Context& context, const kernels::ExpertRows& rows,
+void ExpertLinears::backward(const Context& context, const kernels::ExpertRuns& rows,
                              const Tensor& dy, const Tensor& dx) const {
   for (std::int64_t e = 0; e < rows.num_experts(); ++e)
     if (rows.of_expert(e) > 0)
@@ -50,7 +50,7 @@ void ExpertLinears::backward(const Context& context, const kernels::ExpertRows& 
                             rows.rows_of(dx, e));
 }
 
-void ExpertLinears::queue(const kernels::ExpertRows& rows, const Tensor& x, const Tensor& dy,
+void ExpertLinears::queue(const kernels::ExpertRuns& rows, const Tensor& x, const Tensor& dy,
                           std::span<const GradientTarget> gradients,
                           std::vector<WeightProduct>& products) const {
   for (std::int64_t e = 0; e < rows.num_experts(); ++e) {

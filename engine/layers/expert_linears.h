@@ -18,12 +18,12 @@ class ExpertLinears {
       : weights_(places.parameter(first)), size_(size) {}
 
   // y may be of the weights' dtype, or what it is added up in.
-  void forward(const Context& context, const kernels::ExpertRows& rows, const Tensor& x,
+  void forward(const Context& context, const kernels::ExpertRuns& rows, const Tensor& x,
                const Tensor& y) const;
-  void backward(const Context& context, const kernels::ExpertRows& rows, const Tensor& dy,
+  void backward(const Context& context, const kernels::ExpertRuns& rows, const Tensor& dy,
                 const Tensor& dx) const;
   // An expert without rows has a gradient too: zero.
-  void queue(const kernels::ExpertRows& rows, const Tensor& x, const Tensor& dy,
+  void queue(const kernels::ExpertRuns& rows, const Tensor& x, const Tensor& dy,
              std::span<const GradientTarget> gradients, std::vector<WeightProduct>& products) const;
 
  private:

@@ -35,6 +35,14 @@ struct LossSums {
   RouterSums routers = {};
 };
 
+// Stash whose rows are known only when other ranks have told how many come (StashRows::kExperts).
+class LateStash {
+ public:
+  virtual ~LateStash() = default;
+  // [rows, elements_per_token] for entry `index`; empty where it is not kept.
+  virtual Tensor take(std::size_t index, std::int64_t rows) = 0;
+};
+
 // What a layer works with in one call. T = batch.num_tokens(), H = hidden size; S =
 // Architecture::stream_rows(T): the tokens of the residual stream that this rank holds.
 struct Context {
@@ -46,6 +54,7 @@ struct Context {
   // The ranks of the tensor axis, where there are others: for the small values that the head
   // combines within a segment. All else is exchanged between segments.
   comm::Communicator* tensor = nullptr;
+  LateStash* late_stash = nullptr;  // null: the rest is not kept
 };
 
 // A layer has explicit backward and no state: all it needs comes in, all it keeps is the declared

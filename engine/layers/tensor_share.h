@@ -1,39 +1,15 @@
 #pragma once
 
-#include <vector>
-
-#include "engine/layers/layer.h"
+#include "engine/layers/axis_share.h"
 
 namespace ptrain::layers {
 
-// How the ranks of the tensor axis share a batch. Of the residual stream each holds the rows of its
-// own tokens; what its columns of a matrix read or give is `whole`: it has the rows of all tokens,
-// in one piece of memory. A rank alone holds all, and its own rows are the whole.
-class TensorShare {
+// The ranks of the tensor axis share a batch. Of the residual stream each holds the rows of its own
+// tokens; what its columns of a matrix read or give has the rows of all.
+class TensorShare : public AxisShare {
  public:
-  explicit TensorShare(const model::Architecture& architecture) : place_(architecture.tensor) {}
-
-  bool alone() const { return place_.size == 1; }
-  bool is_first() const { return place_.rank == 0; }
-  std::int64_t own_rows(std::int64_t tokens) const;
-  std::int64_t first_row(std::int64_t tokens) const { return place_.rank * own_rows(tokens); }
-  // The own rows of `whole`.
-  Tensor own(const Tensor& whole) const;
-  // A whole with `part` in its own rows, in new scratch; `part` itself where the rank is alone.
-  Tensor whole_with(const Tensor& part, Arena& arena, std::vector<Buffer>& buffers) const;
-
-  // For ranks that are not alone. Fills the rows of the others.
-  Exchange gather(Tensor whole) const;
-  // Of wholes that are added up, the own rows; the others are lost. In rank order.
-  Exchange sum(Tensor whole) const;
-
- private:
-  struct Parts {
-    std::vector<std::int64_t> offsets, counts;  // in elements, one a rank
-  };
-  Parts parts_of(const Tensor& whole) const;
-
-  model::AxisPlace place_;
+  explicit TensorShare(const model::Architecture& architecture)
+      : AxisShare(architecture.tensor, ExchangeAxis::kTensor) {}
 };
 
 }  // namespace ptrain::layers

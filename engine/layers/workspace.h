@@ -30,6 +30,14 @@ class Workspace {
   Tensor stream_stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
     return place(index, stream_rows_, cols, dtype);
   }
+  // One row.
+  Tensor call_stash_or_scratch(std::size_t index, std::int64_t cols, DType dtype) {
+    return place(index, 1, cols, dtype);
+  }
+  // Empty where it is not kept, or not yet.
+  Tensor stash_or_nothing(std::size_t index) const {
+    return keeps(index) ? context_.stash[index] : Tensor();
+  }
   bool keeps(std::size_t index) const;
   // [T, cols]
   Tensor scratch(std::int64_t cols);

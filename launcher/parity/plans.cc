@@ -23,7 +23,7 @@ Result<std::int64_t> predicted_bytes(const run::Plan& plan) {
   PTRAIN_TRY(const program::Program program,
              program::compile({architecture, layout, plan.shapes.front().name}, 0));
   const program::MemoryContext context{architecture, layout, buffers,
-                                       plan.recipe.shapes.front().sequence, 0};
+                                       plan.recipe.shapes.front().sequence, {}};
   program::BytesByClass bytes = program::peak_bytes(program, context);
   plan::add_estimates(bytes, context);
   std::int64_t total = 0;

@@ -1,5 +1,6 @@
 #include "launcher/plan/axes.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "launcher/plan/stages.h"
@@ -17,6 +18,10 @@ int left(const Layout& layout, const Space& space) {
 }
 
 Values degrees(const Layout& layout, const Space& space) { return divisors(left(layout, space)); }
+
+bool has_experts(const Space& space) {
+  return space.architecture != nullptr && space.architecture->decoder.moe.num_experts > 0;
+}
 
 // Of an axis whose ranks work on the same rows.
 template <int recipe::Parallel::*member>
@@ -74,6 +79,35 @@ void set_schedule(Layout& layout, std::int64_t value, const Space& space) {
   if (auto layers = stage_layers_of(layout, space)) layout.stage_layers = std::move(*layers);
 }
 
+bool has_stage_recompute(const Layout& layout, const Space& space) {
+  return !space.fixed.stage_recompute.empty() && layout.num_stages() > 1;
+}
+
+Values recomputes(const Layout& layout, const Space& space) {
+  return has_stage_recompute(layout, space) ? Values{0} : Values{0, 1, 2};
+}
+
+// A list that does not suit the layout is left out, and then refused by a rule.
+void set_recompute(Layout& layout, std::int64_t value, const Space& space) {
+  layout.recompute = static_cast<recipe::Recompute>(value);
+  if (!has_stage_recompute(layout, space)) return;
+  auto all = stage_recompute_from(space.fixed.stage_recompute, layout.num_stages());
+  if (all) layout.stage_recompute = std::move(*all);
+}
+
+// Of the ranks of a stage. What does not divide experts or ranks is left to the rule, which says
+// what does.
+Values expert_degrees(const Layout& layout, const Space& space) {
+  if (space.fixed.ep > 0) return {space.fixed.ep};
+  if (space.data_ranks_only || !has_experts(space)) return {1};
+  return divisors(layout.dp * layout.shard * layout.cp * layout.tp);
+}
+
+// Columns of experts are split where the recipe says so.
+Values expert_tensor_degrees(const Layout&, const Space& space) {
+  return {std::max(1, space.fixed.etp)};
+}
+
 // Ranks that share rows are a ring of groups of so many.
 Values ulysses_degrees(const Layout& layout, const Space&) { return divisors(layout.cp); }
 
@@ -106,17 +140,13 @@ constexpr Axis kAxes[] = {
     {"shard", degrees, set_degree<&Layout::shard>},
     {"dp", [](const Layout& layout, const Space& space) { return Values{left(layout, space)}; },
      set_degree<&Layout::dp>},
+    {"ep", expert_degrees, set_degree<&Layout::ep>},
+    {"etp", expert_tensor_degrees, set_degree<&Layout::etp>},
     {"zero", zeros, set_degree<&Layout::zero>},
     {"micro_batch", micro_batches, set_micro_batch},
     {"virtual", virtuals, set_degree<&Layout::num_virtual>},
     {"schedule", schedules, set_schedule},
-    {"recompute",
-     [](const Layout&, const Space&) {
-       return Values{0, 1, 2};
-     },
-     [](Layout& layout, std::int64_t value, const Space&) {
-       layout.recompute = static_cast<recipe::Recompute>(value);
-     }},
+    {"recompute", recomputes, set_recompute},
     {"prefetch", prefetches, set_degree<&Layout::prefetch>},
 };
 

@@ -12,6 +12,10 @@ int fixed_sharers(const recipe::Parallel& fixed) {
          std::max(1, fixed.ulysses);
 }
 
+std::int64_t fixed_expert_ranks(const recipe::Parallel& fixed) {
+  return std::int64_t{std::max(1, fixed.pp)} * std::max(1, fixed.ep) * std::max(1, fixed.etp);
+}
+
 Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks) {
   const std::pair<std::string_view, int> degrees[] = {
       {"dp", fixed.dp}, {"shard", fixed.shard},  {"tp", fixed.tp},

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/base/result.h"
 #include "core/recipe/recipe.h"
 
@@ -7,6 +9,8 @@ namespace ptrain::plan {
 
 // Ranks that work on the same rows, as far as the recipe fixes them.
 int fixed_sharers(const recipe::Parallel& fixed);
+// pp x ep x etp, as far as the recipe fixes them: it divides the number of ranks.
+std::int64_t fixed_expert_ranks(const recipe::Parallel& fixed);
 
 // Whether the degrees that shape `name` fixes can belong to a layout of `num_ranks` ranks at all.
 // Error (kUsage): they do not divide it.

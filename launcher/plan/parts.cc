@@ -90,7 +90,8 @@ Result<Timeline> run_on_clock(const ClockInput& input, std::span<const program::
   for (const Part& part : input.parts)
     costs.emplace_back(CostContext{
         part.architecture, input.layout, part.buffers, input.cluster.figures, input.cluster.link,
-        input.placement, input.sequence, input.attention, mesh::fullest_rank(part.buffers)});
+        input.placement, input.sequence, input.attention,
+        mesh::fullest_ranks(part.architecture, part.buffers)});
   SimulateOptions options;
   options.serial = !input.placement.overlaps;
   options.seconds = [&](const Action& action, int p) {

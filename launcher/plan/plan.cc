@@ -34,7 +34,8 @@ bool rows_divide(const recipe::Recipe& recipe, int num_ranks) {
     const int sharers = fixed_sharers(fixed);
     const int least = sharers * std::max(1, fixed.dp) * std::max(1, fixed.shard);
     const std::int64_t rows = shape.global_batch_tokens / shape.sequence;
-    return num_ranks % least == 0 && rows % (num_ranks / sharers) == 0;
+    return num_ranks % least == 0 && num_ranks % fixed_expert_ranks(fixed) == 0 &&
+           rows % (num_ranks / sharers) == 0;
   });
 }
 
@@ -47,6 +48,12 @@ int fixed_ranks(const recipe::Recipe& recipe) {
   return 0;
 }
 
+// That the degrees which the recipe fixes ask for.
+int least_ranks(const recipe::Parallel& fixed) {
+  const std::int64_t experts = std::min<std::int64_t>(fixed_expert_ranks(fixed), 1 << 20);
+  return std::max(fixed_sharers(fixed), static_cast<int>(experts));
+}
+
 Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, int cores) {
   if (recipe.cluster.ranks_per_node > 0) return recipe.cluster.ranks_per_node;
   if (const int fixed = fixed_ranks(recipe); fixed > 0) {
@@ -57,7 +64,7 @@ Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, i
   }
   int most = cores;  // but for what the recipe needs
   for (const auto& shape : recipe.shapes)
-    most = std::max(most, divide_up(fixed_sharers(parallel_of(recipe, shape)), num_nodes));
+    most = std::max(most, divide_up(least_ranks(parallel_of(recipe, shape)), num_nodes));
   for (int ranks = most; ranks > 1; --ranks)
     if (rows_divide(recipe, ranks * num_nodes)) return ranks;
   return 1;
@@ -205,7 +212,7 @@ void note_disk(const model::Architecture& architecture, const run::ShapePlan& sh
   const auto part = mesh::part_of(architecture, shape.layout, 0);
   if (!part) return;
   const auto buffers = mesh::plan_buffers(*part, shape.layout);
-  const auto plan = program::plan_offload(*part, buffers, mesh::fullest_rank(buffers));
+  const auto plan = program::plan_offload(*part, buffers, mesh::fullest_ranks(*part, buffers));
   notes.push_back(
       fmt::format("shape '{}' keeps up to {:.0f} MiB of optimizer state a rank on the disk of the "
                   "run directory",

@@ -97,7 +97,7 @@ program::MemoryContext memory_context(const SearchInput& input, const Layout& la
           layout,
           part.buffers,
           input.shape.sequence,
-          mesh::fullest_rank(part.buffers),
+          mesh::fullest_ranks(part.architecture, part.buffers),
           input.keeps_copy};
 }
 
@@ -241,6 +241,7 @@ std::string cut_of(const Layout& layout) {
   cut.zero = 1;
   cut.micro_batch = cut.num_micro_batches = 1;
   cut.recompute = recipe::Recompute::kNone;
+  cut.stage_recompute.clear();
   return mesh::to_string(cut);
 }
 

@@ -107,6 +107,27 @@ Result<std::vector<int>> stages_from(const std::string& text, int num_layers, in
       fmt::format("give {} counts that add up to {}, or leave it out", num_stages, num_layers));
 }
 
+Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
+                                                            int num_stages) {
+  std::vector<recipe::Recompute> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const auto word = text.substr(at, end - at);
+    const auto known = recipe::recompute_named(word);
+    if (!known)
+      return fail(ExitCode::kUsage,
+                  fmt::format("parallel.stage_recompute: '{}' is no word for it", word),
+                  "give none, selective or full for each stage, separated by commas");
+    all.push_back(*known);
+    at = end + 1;
+  }
+  if (std::cmp_equal(all.size(), num_stages)) return all;
+  return fail(ExitCode::kUsage,
+              fmt::format("parallel.stage_recompute has {} words, but pp x virtual is {}",
+                          all.size(), num_stages),
+              fmt::format("give {} words, or leave it out", num_stages));
+}
+
 Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space) {
   if (space.architecture == nullptr) return std::vector<int>{};
   const auto num_layers = static_cast<int>(space.architecture->layers.size());

@@ -22,6 +22,11 @@ Result<std::vector<int>> balanced_stages(const model::Architecture& architecture
 // all layers of the model; with what would do.
 Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages);
 
+// What a recipe says of recomputation by stage ("none,full"). Errors (kUsage): other words, not one
+// a stage; with what would do.
+Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
+                                                            int num_stages);
+
 // Those of a layout of the space: as the recipe fixes them, else balanced.
 Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space);
 

@@ -37,6 +37,9 @@ class InOrder final : public Communicator {
   WorkHandle broadcast(std::byte* buffer, std::int64_t bytes, int root) override {
     return at_once([&] { return peers_->broadcast(buffer, bytes, root); });
   }
+  WorkHandle all_to_all_v(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    return at_once([&] { return peers_->all_to_all_v(sends, receives); });
+  }
   WorkHandle exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
     return at_once([&] { return peers_->exchange(sends, receives); });
   }

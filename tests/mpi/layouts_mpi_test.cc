@@ -41,12 +41,28 @@ std::vector<mesh::Layout> layouts_of(int num_ranks) {
   return layouts;
 }
 
+// Experts whose ranks share layers and rows, with room for some of the tokens.
+Experiment experts_of(const mesh::Layout& layout) {
+  Experiment experiment = experiment_of(layout);
+  experiment.model = support::small_model("deepseek_v3");
+  experiment.model.vocab_size = 64;
+  experiment.model.expert_capacity_factor = 0.8;
+  return experiment;
+}
+
+std::vector<Experiment> experiments_of(int num_ranks) {
+  std::vector<Experiment> experiments;
+  for (const mesh::Layout& layout : layouts_of(num_ranks))
+    experiments.push_back(experiment_of(layout));
+  if (num_ranks == 4) experiments.push_back(experts_of({.cp = 2, .tp = 2, .zero = 2}));
+  return experiments;
+}
+
 bool all_agree(comm::Communicator& world) {
   bool agree = true;
-  for (const mesh::Layout& layout : layouts_of(world.size())) {
-    const std::vector<double> truth = train(experiment_of(layout)).losses;
+  for (Experiment experiment : experiments_of(world.size())) {
+    const std::vector<double> truth = train(experiment).losses;
     for (const bool window : {false, true}) {
-      Experiment experiment = experiment_of(layout);
       experiment.layout.shared_window = window;
       const bool equal = steps_on(world, experiment).losses == truth;
       if (!equal || world.rank() == 0)

@@ -32,6 +32,20 @@ void expect_parameters(const Trajectory& run, const Trajectory& truth, double bo
       ASSERT_NEAR(run.final_parameters.at(name)[i], parameter[i], bound) << name << "[" << i << "]";
 }
 
+void expect_routers(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  ASSERT_EQ(run.routers.size(), truth.routers.size());
+  for (std::size_t i = 0; i < truth.routers.size(); ++i) {
+    const execute::RouterReport &found = run.routers[i], &wanted = truth.routers[i];
+    EXPECT_EQ(found.dropped, wanted.dropped) << "step " << i + 1;
+    EXPECT_EQ(found.largest_load, wanted.largest_load) << "step " << i + 1;
+    EXPECT_EQ(found.idle, wanted.idle) << "step " << i + 1;
+    EXPECT_EQ(found.num_experts, wanted.num_experts);
+    EXPECT_NEAR(found.balance_loss, wanted.balance_loss, tolerance * wanted.balance_loss);
+    EXPECT_NEAR(found.z_loss, wanted.z_loss, tolerance * wanted.z_loss);
+    EXPECT_NEAR(found.entropy, wanted.entropy, tolerance * wanted.entropy);
+  }
+}
+
 double bound_of_parameters(const Experiment& experiment) {
   return 1e-6 * experiment.learning_rate * experiment.num_steps;
 }

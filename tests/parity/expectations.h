@@ -18,6 +18,9 @@ void expect_parameters(const Trajectory& run, const Trajectory& truth, double bo
 // How far parameters of fp64 may lie apart after the experiment.
 double bound_of_parameters(const Experiment& experiment);
 
+// What routers did: whole numbers alike, losses and entropy within the tolerance.
+void expect_routers(const Trajectory& run, const Trajectory& truth, double tolerance);
+
 // Two runs give the same bits.
 void expect_repeats(const Experiment& experiment);
 // Every rank's peak of these classes is the predicted one.

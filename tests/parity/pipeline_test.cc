@@ -33,6 +33,7 @@ struct Case {
   const char* family = nullptr;
   std::vector<int> stage_layers = {};
   std::int64_t micro_batch = 1;
+  std::vector<Recompute> stage_recompute = {};
 };
 
 void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
@@ -59,6 +60,7 @@ Experiment experiment_of(const Case& value, DType dtype) {
   layout.shard = value.shard;
   layout.zero = value.zero;
   layout.recompute = value.recompute;
+  layout.stage_recompute = value.stage_recompute;
   layout.micro_batch = value.micro_batch;
   layout.num_micro_batches = value.num_micro_batches;
   return experiment;
@@ -91,12 +93,35 @@ constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGr
                                       MemoryClass::kStash,      MemoryClass::kCommunication,
                                       MemoryClass::kTemporary};
 
+// What stages compute again, by stage.
+Case with_stage_recompute(Case value, std::vector<Recompute> stage_recompute) {
+  value.stage_recompute = std::move(stage_recompute);
+  return value;
+}
+
 const std::vector<Case> kCases = {
     {"gpipe_pp2", "gpipe", 2, 1, 4},
     {"1f1b_pp2", "1f1b", 2, 1, 4},
     {"1f1b_pp4", "1f1b", 4, 1, 8},
     {"1f1b_pp3_few", "1f1b", 3, 1, 2},
     {"1f1b_pp2_uneven", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, false, nullptr, {6, 2}},
+    with_stage_recompute(
+        {"1f1b_pp4_unlike_stages",
+         "1f1b",
+         4,
+         1,
+         8,
+         1,
+         1,
+         1,
+         Recompute::kNone,
+         true,
+         nullptr,
+         {1, 4, 2, 1}},
+        {Recompute::kFull, Recompute::kSelective, Recompute::kNone, Recompute::kNone}),
+    with_stage_recompute(
+        {"zb_v_pp2_unlike_stages", "zb_v", 2, 2, 4, 1, 2, 3},
+        {Recompute::kFull, Recompute::kNone, Recompute::kSelective, Recompute::kNone}),
     {"1f1b_pp2_of_two_rows", "1f1b", 2, 1, 2, 1, 1, 1, Recompute::kNone, false, nullptr, {}, 2},
     {"gpipe_pp4_tied", "gpipe", 4, 1, 4, 1, 1, 1, Recompute::kNone, true},
     {"1f1b_dp2", "1f1b", 2, 1, 4, 2},
@@ -168,16 +193,53 @@ TEST_P(Pipelines, HoldWhatIsPredicted) {
 INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(kCases),
                          [](const auto& named) { return std::string(named.param.name); });
 
-// Any order that ranks can run gives the same, and none hangs.
+// What a rank stashes and what a call takes beside that, for eight schedules.
+class EightSchedules : public testing::TestWithParam<Case> {};
+
+TEST_P(EightSchedules, StashesAreSimulatedToTheByteAndTemporariesWithinTwoPercent) {
+  Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
+  experiment.rows = RowKind::kWholeDocument;
+  experiment.num_steps = 2;
+  const auto run = train(experiment);
+  constexpr auto kStash = static_cast<std::size_t>(MemoryClass::kStash);
+  constexpr auto kTemporary = static_cast<std::size_t>(MemoryClass::kTemporary);
+  for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank) {
+    const auto& measured = run.peak_bytes[rank];
+    const auto& simulated = run.predicted_bytes[rank];
+    EXPECT_GT(measured[kStash].value, 0);
+    EXPECT_EQ(measured[kStash].value, simulated[kStash].value) << "of rank " << rank;
+    EXPECT_NEAR(static_cast<double>(measured[kTemporary].value),
+                static_cast<double>(simulated[kTemporary].value),
+                0.02 * static_cast<double>(measured[kTemporary].value))
+        << "of rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    On4Ranks, EightSchedules,
+    testing::Values(Case{"gpipe", "gpipe", 4, 1, 8}, Case{"one_f_one_b", "1f1b", 4, 1, 8},
+                    Case{"interleaved_1f1b", "interleaved_1f1b", 4, 2, 8},
+                    Case{"breadth_first", "breadth_first", 4, 2, 8},
+                    Case{"zb_h1", "zb_h1", 4, 1, 8}, Case{"zb_v", "zb_v", 4, 2, 8},
+                    Case{"v_half", "v_half", 4, 2, 8}, Case{"dualpipe_v", "dualpipe_v", 4, 2, 8}),
+    [](const auto& named) { return std::string(named.param.name); });
+
+// Of the model's eight layers.
+test::RandomSchedule random_sizes(std::mt19937& random) {
+  const int num_ranks = 2 + static_cast<int>(random() % 7);
+  return {.num_ranks = num_ranks,
+          .num_virtual = num_ranks > 4 ? 1 : 1 + static_cast<int>(random() % 2),
+          .num_micro_batches = 1 + static_cast<int>(random() % 5)};
+}
+
+// Any order that up to eight ranks can run gives the same, and none hangs.
 TEST(RandomPipelines, EqualOneProcess) {
   std::mt19937 random(11);
   for (int i = 0; i < 100; ++i) {
-    const test::RandomSchedule sizes{.num_ranks = 2 + static_cast<int>(random() % 3),
-                                     .num_virtual = 1 + static_cast<int>(random() % 2),
-                                     .num_micro_batches = 1 + static_cast<int>(random() % 5)};
+    const test::RandomSchedule sizes = random_sizes(random);
     Case value{"random", "", sizes.num_ranks, sizes.num_virtual, sizes.num_micro_batches};
     value.tied = random() % 2 == 0;
-    value.shard = 1 + static_cast<int>(random() % 2);
+    value.shard = sizes.num_ranks > 4 ? 1 : 1 + static_cast<int>(random() % 2);
     value.zero = 1 + static_cast<int>(random() % 3);
     Experiment experiment = experiment_of(value, DType::kFloat64);
     experiment.layout.schedule_csv = schedule::to_csv(test::random_legal(sizes, random));

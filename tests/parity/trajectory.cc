@@ -103,10 +103,9 @@ class RankRun {
 
   program::BytesByClass predicted() const {
     const auto buffers = mesh::plan_buffers(architecture_, experiment_.layout);
-    const int shard_rank =
-        mesh::coordinates_of(experiment_.layout, world_.rank()).shard_rank(experiment_.layout);
     const program::MemoryContext context{architecture_, experiment_.layout, buffers,
-                                         experiment_.sequence, shard_rank};
+                                         experiment_.sequence,
+                                         mesh::shard_ranks_of(experiment_.layout, world_.rank())};
     program::BytesByClass bytes = program::peak_bytes(program_, context);
     bytes[static_cast<std::size_t>(program::MemoryClass::kTemporary)] =
         program::temporary_bytes(context);
@@ -167,6 +166,7 @@ Trajectory train(const Experiment& experiment) {
       if (world.rank() == 0) {
         result.losses.push_back(step.loss);
         result.grad_norms.push_back(step.grad_norm);
+        if (step.routers) result.routers.push_back(*step.routers);
       }
       if (index == 0)
         collect(result.first_gradients,

@@ -8,6 +8,7 @@
 #include "core/model/architecture.h"
 #include "core/program/memory.h"
 #include "engine/comm/communicator.h"
+#include "engine/execute/router_report.h"
 #include "tests/parity/toy_rows.h"
 
 namespace ptrain::parity {
@@ -32,6 +33,7 @@ struct Experiment {
 struct Trajectory {
   std::vector<double> losses;
   std::vector<double> grad_norms;
+  std::vector<execute::RouterReport> routers;  // where the model has experts
   std::map<std::string, std::vector<double>>
       first_gradients;  // sums over targets of the first step
   std::map<std::string, std::vector<double>> initial_parameters;

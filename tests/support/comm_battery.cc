@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -166,6 +167,29 @@ void exchange(Communicator& world) {
   world.barrier();
 }
 
+// Rank s sends rank d the numbers 100 s + d, so often as s + 2 d says: in pieces of one and of the
+// rest, some of them empty.
+void all_to_all(Communicator& world) {
+  const auto count = [](int from, int to) { return z((from + 2 * to) % 4); };
+  std::vector<std::vector<int>> sent, received;
+  std::vector<comm::Piece> sends, receives;
+  const auto add = [](std::vector<comm::Piece>& pieces, int peer, std::vector<int>& values) {
+    const std::size_t first = std::min<std::size_t>(values.size(), 1) * sizeof(int);
+    pieces.push_back({peer, span_of(values).first(first)});
+    pieces.push_back({peer, span_of(values).subspan(first)});
+  };
+  for (int peer = 0; peer < world.size(); ++peer) {
+    sent.emplace_back(count(world.rank(), peer), 100 * world.rank() + peer);
+    received.emplace_back(count(peer, world.rank()), -1);
+  }
+  for (int peer = world.size(); peer-- > 0;) add(sends, peer, sent[z(peer)]);
+  for (int peer = 0; peer < world.size(); ++peer) add(receives, peer, received[z(peer)]);
+  world.all_to_all_v(sends, receives)->wait();
+  for (int peer = 0; peer < world.size(); ++peer)
+    for (const int number : received[z(peer)])
+      expect("from", peer, number, 100 * peer + world.rank());
+}
+
 // Collectives of two phases begun together, waited for in another order on each rank.
 void order_of_waits(Communicator& world) {
   const auto twin = world.split(0, world.rank(), "twin");
@@ -254,6 +278,7 @@ constexpr CommCheck kBattery[] = {
     {"all_reduce", all_of<all_reduce_of<float>, all_reduce_of<double>, all_reduce_of<std::int32_t>,
                           all_reduce_of<std::int64_t>>},
     {"broadcast", broadcast},
+    {"all_to_all", all_to_all},
     {"exchange", exchange},
     {"order_of_waits", order_of_waits},
     {"late_phases", late_phases},

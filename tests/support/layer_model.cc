@@ -175,6 +175,33 @@ std::vector<std::vector<std::byte>> LayerModel::hidden(const data::MicroBatch& b
   return result;
 }
 
+Tensor LayerModel::kept_as(const model::LayerSpec& spec, const std::string& name,
+                           const Kept& kept) {
+  for (std::size_t i = 0; i < spec.stash.size(); ++i)
+    if (spec.stash[i].name == name) return kept.tensors[i];
+  return {};
+}
+
+std::vector<LayerModel::Routing> LayerModel::routing(const data::MicroBatch& batch) {
+  std::vector<Buffer> buffers;
+  const std::int64_t rows = architecture_.stream_rows(batch.num_tokens());
+  const auto stashes =
+      forward(batch, Keep::kAll, room(rows, architecture_.config.hidden_size, buffers));
+  std::vector<Routing> result;
+  for (std::size_t l = 0; l < stashes.size(); ++l) {
+    const Tensor logits = kept_as(architecture_.layers[l], "router", stashes[l]);
+    if (logits.empty()) continue;
+    const Tensor chosen = kept_as(architecture_.layers[l], "chosen", stashes[l]);
+    Routing& routing = result.emplace_back();
+    const auto* choices = chosen.as<std::int32_t>();
+    routing.chosen.assign(choices, choices + chosen.num_elements());
+    dispatch(logits.dtype, [&]<class T>(T) {
+      routing.logits.assign(logits.as<T>(), logits.as<T>() + logits.num_elements());
+    });
+  }
+  return result;
+}
+
 layers::LossSums LayerModel::loss(const data::MicroBatch& batch) {
   auto last = hidden(batch).back();
   const Tensor x =

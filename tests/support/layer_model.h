@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/program/keep.h"
@@ -31,8 +32,14 @@ class LayerModel {
   std::vector<std::vector<std::byte>> hidden(const data::MicroBatch& batch);
   layers::LossSums loss(const data::MicroBatch& batch);
   std::vector<double> logits(const data::MicroBatch& batch);  // [token, vocabulary]
-  void restart_gradients();                                   // the next step writes them again
-  void forget_gradients();                                    // and they are NaN until then
+  // What the routers of a forward give and choose, layer by layer, of this rank's tokens.
+  struct Routing {
+    std::vector<double> logits;        // [token, expert]
+    std::vector<std::int32_t> chosen;  // [token, top_k]
+  };
+  std::vector<Routing> routing(const data::MicroBatch& batch);
+  void restart_gradients();  // the next step writes them again
+  void forget_gradients();   // and they are NaN until then
 
   const model::Architecture& architecture() const { return architecture_; }
   std::size_t num_parameters() const { return parameters_.size(); }
@@ -46,6 +53,7 @@ class LayerModel {
     std::vector<Tensor> tensors;
   };
   Kept stash_of(const model::LayerSpec& spec, std::int64_t num_tokens, Keep keep);
+  static Tensor kept_as(const model::LayerSpec& spec, const std::string& name, const Kept& kept);
   void fill_rest(const model::LayerSpec& spec, std::int64_t num_tokens, Kept& kept);
   Tensor room(std::int64_t rows, std::int64_t cols, std::vector<Buffer>& buffers) {
     return room(rows, cols, architecture_.dtype, buffers);

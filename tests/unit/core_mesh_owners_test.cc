@@ -71,7 +71,7 @@ TEST(Owners, PlansHaveNoPadding) {
   EXPECT_EQ(plans[0].shard_sizes, (std::vector<std::int64_t>{16, 6, 3, 0, 0}));
   EXPECT_EQ(plans[0].runs(1), (std::vector<ShardRun>{{2, 0, 6, 0}}));
   EXPECT_TRUE(plans[0].runs(4).empty());
-  EXPECT_EQ(fullest_rank(plans), 0);
+  EXPECT_EQ(fullest_ranks(model.architecture(), plans).dense, 0);
 }
 
 // 80 layers of Llama-3-70B on 64 ranks: no rank orthogonalises for more than a fifth longer than

@@ -301,7 +301,13 @@ TEST(StagesTest, RanksOfNamesAndFiles) {
   file.num_virtual = 2;
   EXPECT_FALSE(ranks_of_stages(file));
   EXPECT_FALSE(ranks_of_stages(layout_of(1, 2, 1, "nonsense")));
-  EXPECT_FALSE(ranks_of_stages(layout_of(1, 2, 2, "chimera")));
+  EXPECT_EQ(ranks_of_stages(layout_of(1, 2, 2, "chimera")).error().message,
+            "schedule chimera holds the weights twice, which can be simulated, but not run");
+  file.num_virtual = 1;
+  file.schedule_csv = "0F0*0,1F1*1,0B0*0,1B1*1\n1F0*0,0F1*1,1B0*0,0B1*1\n";
+  EXPECT_NE(ranks_of_stages(file).error().message.find("file holds the weights twice, which can"),
+            std::string::npos)
+      << ranks_of_stages(file).error().message;
 }
 
 // Four heads on two of keys and values: two ulysses ranks have one each, four share them.

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/model/architecture.h"
 #include "core/model/family.h"
@@ -164,6 +166,18 @@ TEST(HfConfig, WhatCannotBeTrainedIsNamedAllAtOnce) {
             "is not above zero");
   for (const char* text : {"", "[]", "{", "{\"model_type\": 3}"})
     EXPECT_FALSE(from_hf_config(text));
+}
+
+TEST(HfConfig, SaysWhereJsonEnds) {
+  for (const auto& [text, where] :
+       {std::pair{"", "line 1, column 1"}, std::pair{"{\"a\": NaN}", "line 1, column 7"},
+        std::pair{"{\n  \"a\": 1,\n}\n", "line 3, column 1"}}) {
+    const auto config = from_hf_config(text);
+    ASSERT_FALSE(config);
+    EXPECT_EQ(config.error().message, fmt::format("config.json is not JSON from {} on", where));
+  }
+  EXPECT_EQ(from_hf_config("{\"a\": 1e999}").error().message,
+            "config.json holds a number that is too large");
 }
 
 TEST(HfConfig, WhatIsNotUsedIsTold) {

@@ -139,7 +139,7 @@ TEST(Offload, EvaluationFetchesNothing) {
 TEST(Offload, RingAndStoreByHand) {
   const auto architecture = small_llama(2, false, 2000);
   const auto plans = mesh::plan_buffers(architecture, 1);
-  const OffloadPlan plan = plan_offload(architecture, plans, 0);
+  const OffloadPlan plan = plan_offload(architecture, plans, {});
   EXPECT_EQ(plan.buffers, (std::vector<std::int64_t>{33 * 4096, 2 * 4096}));
   EXPECT_EQ(plan.store_bytes, (32 + 1 + 1 + 32) * 4096);
   EXPECT_EQ(plan.groups[3].offset, 34 * 4096);

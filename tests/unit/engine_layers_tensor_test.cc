@@ -8,6 +8,7 @@
 
 #include "core/mesh/part.h"
 #include "engine/base/engine_error.h"
+#include "tests/support/expert_kernels.h"
 #include "tests/support/layer_model.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_model.h"
@@ -150,6 +151,10 @@ struct Case {
 
 class Tensor : public testing::TestWithParam<std::tuple<Case, Keep>> {
  protected:
+  void SetUp() override {
+    if (support::has_experts(std::get<0>(GetParam()).family) && !test::has_expert_kernels())
+      GTEST_SKIP() << "not on these kernels";
+  }
   void expect_equal(DType dtype, double tolerance) const {
     const auto& [parameters, keep] = GetParam();
     const auto whole = whole_model(parameters.family, dtype);
@@ -185,7 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
     All, Tensor,
     testing::Combine(testing::Values(Case{"llama", 2}, Case{"llama", 4}, Case{"mistral", 2},
                                      Case{"qwen2", 2}, Case{"qwen3", 4}, Case{"gpt2", 4},
-                                     Case{"gemma2", 2}, Case{"gemma3", 4}),
+                                     Case{"gemma2", 2}, Case{"gemma3", 4}, Case{"mixtral", 2},
+                                     Case{"qwen3_moe", 4}, Case{"deepseek_v2", 2},
+                                     Case{"deepseek_v3", 4}),
                      testing::Values(Keep::kAll, Keep::kInput, Keep::kSelected)),
     [](const auto& tested) {
       const Case& value = std::get<0>(tested.param);

@@ -7,6 +7,7 @@
 #include "launcher/plan/axes.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::plan {
 namespace {
@@ -97,6 +98,38 @@ TEST(Enumerate, RowsDivideOverThoseWhoShareThem) {
     if (one.reason == "cp does not divide a row") {
       EXPECT_EQ(one.detail, "12 tokens over ring x ulysses 8; the nearest that divides is 6");
     }
+}
+
+// Six experts over four ranks: 2 divides both.
+TEST(Enumerate, ExpertsDivideOverThoseWhoShareThem) {
+  recipe::Model model = support::small_model("qwen3_moe");
+  model.num_experts = 6;
+  model.vocab_size = 64;
+  const auto whole = *model::make_architecture(model, DType::kFloat32);
+  const char* reason = "ep and etp do not suit the model or the ranks";
+  Space space{4, 8, {}, false, {}, &whole, 24};
+  const auto free = enumerate(space);
+  std::set<int> degrees;
+  for (const auto& layout : free.legal) degrees.insert(layout.ep);
+  EXPECT_EQ(degrees, (std::set<int>{1, 2}));
+  EXPECT_GT(counts(free)[reason], 0);
+  for (const auto& [ep, detail] :
+       {std::pair{4,
+                  "layout: ep is 4, which does not divide 6 experts; the nearest that does is "
+                  "ep 2"},
+        std::pair{3,
+                  "layout: ep is 3, which does not divide 4 ranks of a stage over etp; the "
+                  "nearest that does is ep 2"}}) {
+    space.fixed.ep = ep;
+    space.fixed.pp = 1;
+    const auto all = enumerate(space);
+    EXPECT_TRUE(all.legal.empty());
+    for (const auto& one : all.rejected)
+      if (one.reason == reason) {
+        EXPECT_EQ(one.detail, detail);
+      }
+    EXPECT_GT(counts(all)[reason], 0);
+  }
 }
 
 TEST(Enumerate, HonoursAFixedPrefetch) {

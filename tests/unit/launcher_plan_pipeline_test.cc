@@ -79,13 +79,15 @@ struct Refusal {
 
 class Refusals : public testing::TestWithParam<int> {};
 
-recipe::Parallel fixed(int pp, int num_virtual, const char* schedule, const char* stages = "") {
+recipe::Parallel fixed(int pp, int num_virtual, const char* schedule, const char* stages = "",
+                       const char* stage_recompute = "") {
   recipe::Parallel parallel;
   parallel.dp = parallel.shard = parallel.tp = 1;
   parallel.pp = pp;
   parallel.num_virtual = num_virtual;
   parallel.schedule = schedule;
   parallel.stages = stages;
+  parallel.stage_recompute = stage_recompute;
   parallel.micro_batch = 2;
   return parallel;
 }
@@ -100,6 +102,10 @@ const std::vector<Refusal>& refusals() {
        "10 at most"},
       {"WrongStages", fixed(4, 1, "1f1b", "4,3,2"), "the layers do not make the stages",
        "4 counts that add up to 10"},
+      {"WrongWord", fixed(4, 1, "1f1b", "", "none,all,full,none"),
+       "what stages compute again does not suit the layout", "'all'"},
+      {"WrongWords", fixed(4, 1, "1f1b", "", "none,full"),
+       "what stages compute again does not suit the layout", "give 4 words"},
       {"NoStages", fixed(4, 1, "1f1b", "4;3;3"), "the layers do not make the stages", "9,8,9"},
   };
   return all;
@@ -123,7 +129,21 @@ TEST_P(Refusals, SayWhatWouldDo) {
     if (!found) ADD_FAILURE() << one.reason << ": " << one.nearest;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::Range(0, 7));
+INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::Range(0, 9));
+
+TEST(PipelineLayouts, StagesMayComputeAgainWhatTheyLike) {
+  const auto architecture = small_llama(8);
+  Space space{4, 8, fixed(4, 1, "1f1b", "3,3,2,2", "full,selective,none,none")};
+  space.architecture = &architecture;
+  space.sequence = 16;
+  const Enumeration all = enumerate(space);
+  ASSERT_FALSE(all.legal.empty());
+  using enum recipe::Recompute;
+  for (const mesh::Layout& layout : all.legal) {
+    EXPECT_EQ(layout.stage_layers, (std::vector<int>{3, 3, 2, 2}));
+    EXPECT_EQ(layout.stage_recompute, (std::vector{kFull, kSelective, kNone, kNone}));
+  }
+}
 
 TEST(PipelineLayouts, OfAFileTakeItsOrder) {
   const auto architecture = small_llama(4);

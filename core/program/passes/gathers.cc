@@ -43,7 +43,11 @@ class Gathering {
         out_(draft_.successor()),
         visits_(visits_of(draft_.actions(), context.architecture)),
         last_needed_(static_cast<std::size_t>(context.architecture.num_groups()), -1),
-        unshard_(last_needed_.size(), kClosed) {}
+        unshard_(last_needed_.size(), kClosed) {
+    for (std::size_t group = 0; group < unshard_.size(); ++group)
+      if (mesh::num_shards_of(context.architecture.groups[group], context.layout) == 1)
+        unshard_[group] = kWhole;
+  }
 
   Draft run() {
     if (context_.layout.zero < 3) hold_until_last_use();
@@ -61,6 +65,7 @@ class Gathering {
   }
 
  private:
+  static constexpr int kWhole = -3;   // for good: it has no shards
   static constexpr int kClosed = -2;  // no whole buffer
   static constexpr int kWaited = -1;  // open, and compute has waited for it; else the UNSHARD's id
 
@@ -89,7 +94,7 @@ class Gathering {
     for (std::size_t i = visit(v).begin; i < visit(v).end; ++i) {
       Action& action = draft_.actions()[i];
       for (int group : groups_read(action, context_.architecture)) {
-        if (unshard(group) == kWaited) continue;
+        if (unshard(group) == kWaited || unshard(group) == kWhole) continue;
         action.after.push_back(unshard(group));
         unshard(group) = kWaited;
       }
@@ -102,7 +107,7 @@ class Gathering {
   void release_after(int v) {
     const int use = out_.actions().back().id;
     for (int group : groups_of(v)) {
-      if (last_needed(group) > v) continue;
+      if (last_needed(group) > v || unshard(group) == kWhole) continue;
       Action reshard = gather_action(Kind::kReshard, group);
       reshard.after.push_back(use);
       out_.add(std::move(reshard));

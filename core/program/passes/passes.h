@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "core/mesh/layout.h"
+#include "core/mesh/group_mesh.h"
 #include "core/model/architecture.h"
 #include "core/program/passes/draft.h"
 #include "core/program/pipeline.h"

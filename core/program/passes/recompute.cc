@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/program/keep.h"
 #include "core/program/passes/passes.h"
 
@@ -26,11 +28,10 @@ Action remake_before(const Action& backward, Keep from) {
 }  // namespace
 
 Draft add_recompute(Draft draft, const PassContext& context) {
-  const Keep keep = keep_of(context.layout.recompute);
-  if (keep == Keep::kAll) return draft;
   Draft out = draft.successor();
   for (Action& action : draft.actions()) {
-    const bool block = is_block(action, context.architecture);
+    const Keep keep = keep_of(context.layout.recompute_of(std::max(action.stage, 0)));
+    const bool block = keep != Keep::kAll && is_block(action, context.architecture);
     if (block && action.kind == Kind::kForward) keep_only(keep, action);
     const bool goes_back = action.kind == Kind::kBackward || action.kind == Kind::kBackwardInput;
     if (block && goes_back) out.add(remake_before(action, keep));

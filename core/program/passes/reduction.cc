@@ -18,7 +18,7 @@ class Reduction {
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       Action& action = draft_.actions()[i];
       const bool writes = !groups_of(action).empty();
-      if (writes && layout().shards_gradients()) wait_for_buffers(action);
+      if (writes) wait_for_buffers(action);
       out_.keep(std::move(action));
       if (writes) reduce_after(i);
     }
@@ -32,6 +32,10 @@ class Reduction {
   };
 
   const mesh::Layout& layout() const { return context_.layout; }
+  const model::GroupSpec& spec(int group) const {
+    return context_.architecture.groups[static_cast<std::size_t>(group)];
+  }
+  bool each_micro_batch(int group) const { return mesh::shards_gradients(spec(group), layout()); }
   std::span<const int> groups_of(const Action& action) const {
     return groups_written(action, context_.architecture);
   }
@@ -39,19 +43,19 @@ class Reduction {
   // Counts a reduction and tells whether others follow: replicas only add up with the last.
   bool is_followed(int group) {
     const std::int64_t count = ++num_reductions_[static_cast<std::size_t>(group)];
-    return layout().shards_gradients() && count < layout().num_micro_batches;
+    return each_micro_batch(group) && count < layout().num_micro_batches;
   }
 
   // Where the position of the last write before one reduction stands.
   std::size_t slot(int group, int micro_batch) const {
     const auto micro_batches = static_cast<std::size_t>(layout().num_micro_batches);
-    return layout().shards_gradients() ? static_cast<std::size_t>(group) * micro_batches +
-                                             static_cast<std::size_t>(micro_batch)
-                                       : static_cast<std::size_t>(group);
+    return static_cast<std::size_t>(group) * micro_batches +
+           (each_micro_batch(group) ? static_cast<std::size_t>(micro_batch) : 0);
   }
 
   void find_last_writes() {
-    last_write_.resize(slot(context_.architecture.num_groups(), 0));
+    last_write_.resize(num_reductions_.size() *
+                       static_cast<std::size_t>(layout().num_micro_batches));
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       const Action& action = draft_.actions()[i];
       for (int group : groups_of(action)) last_write_[slot(group, action.micro_batch)] = i;
@@ -72,21 +76,21 @@ class Reduction {
   }
 
   void reduce_after(std::size_t position) {
-    if (layout().dp * layout().num_shards() == 1) return;
     const int backward = out_.actions().back().id;
     const int micro_batch = out_.actions().back().micro_batch;
     for (int group : groups_of(out_.actions().back())) {
       if (last_write_[slot(group, micro_batch)] != position) continue;
+      if (mesh::num_reduced(spec(group), layout()) == 1) continue;
       Action reduce;
       reduce.lane = Lane::kReduce;
       reduce.kind = Kind::kReduceGrad;
       reduce.group = group;
-      if (layout().shards_gradients()) reduce.micro_batch = micro_batch;
-      if (is_followed(group) && layout().dp > 1) reduce.attributes.emplace_back("axis", "shard");
+      if (each_micro_batch(group)) reduce.micro_batch = micro_batch;
+      if (is_followed(group) && mesh::num_replicas_of(spec(group), layout()) > 1)
+        reduce.attributes.emplace_back("axis", "shard");
       reduce.after.push_back(backward);
       const int id = out_.add(std::move(reduce));
-      if (!layout().shards_gradients()) continue;
-      in_flight_.push_back({id, group});
+      if (each_micro_batch(group)) in_flight_.push_back({id, group});
     }
   }
 

@@ -52,17 +52,17 @@ void add_degrees(std::vector<Field>& all, const std::string& prefix, Owner owner
           owner, &Parallel::ulysses),
       row({.path = prefix + "ep",
            .unit = "ranks",
-           .range = {1, 1},
+           .range = {1, 1 << 20},
            .zero_word = "auto",
-           .description =
-               "Ranks that the experts of a layer are dealt out to; in this version each "
-               "rank keeps all experts of its layers."},
+           .description = "Ranks that the experts of a layer are dealt out to: they are taken from "
+                          "dp x shard x cp x tp."},
           owner, &Parallel::ep),
       row({.path = prefix + "etp",
            .unit = "ranks",
-           .range = {1, 1},
+           .range = {1, 1 << 20},
            .zero_word = "auto",
-           .description = "Ranks that share the matrices of one expert; none do in this version."},
+           .description = "Ranks that share the matrices of one expert, taken from the same; auto "
+                          "is 1."},
           owner, &Parallel::etp));
 }
 
@@ -115,6 +115,11 @@ void add_work(std::vector<Field>& all, const std::string& prefix, Owner owner) {
            {"none", Recompute::kNone},
            {"selective", Recompute::kSelective},
            {"full", Recompute::kFull}}),
+      row({.path = prefix + "stage_recompute",
+           .description = "In place of recompute, what the layers of each stage compute again: "
+                          "none, selective or full for each, in model order, separated by "
+                          "commas."},
+          owner, &Parallel::stage_recompute),
       optional_row({.path = prefix + "prefetch",
                     .unit = "layers",
                     .range = {0, 1024},

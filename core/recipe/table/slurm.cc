@@ -66,7 +66,18 @@ void add_slurm(std::vector<Field>& all) {
          text_list({.path = "cluster.container.mounts[]",
                     .description = "A folder that ranks see inside too, as FOLDER or "
                                    "FOLDER:INSIDE, beside those that the run needs."},
-                   in_container, &Container::mounts));
+                   in_container, &Container::mounts),
+         choice<decltype(in_cluster), Cluster, RankLauncher>(
+             {.path = "cluster.launcher",
+              .description = "What starts ranks on the nodes of a Slurm job: srun, which takes "
+                             "Slurm's plugin for PMIx, or Open MPI's mpirun, which does not."},
+             in_cluster, &Cluster::launcher,
+             {{"srun", RankLauncher::kSrun}, {"mpirun", RankLauncher::kMpirun}}),
+         row({.path = "cluster.local_copy",
+              .description = "Folder on a disk that each node has for itself, such as /tmp: the "
+                             "nodes of a Slurm job copy ptrain, its engine and the libraries of "
+                             "both there once, and start ranks from there; empty: no copy."},
+             in_cluster, &Cluster::local_copy));
 }
 
 }  // namespace ptrain::recipe::table

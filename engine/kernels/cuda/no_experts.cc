@@ -30,11 +30,13 @@ void sum_router(const RouterShape&, const Tensor&, std::span<const std::int32_t>
   refuse();
 }
 
-Tensor ExpertRows::rows_of(const Tensor&, std::int64_t) const { refuse(); }
+Tensor ExpertRuns::rows_of(const Tensor&, std::int64_t) const { refuse(); }
 ExpertRows sort_by_expert(const Tensor&, std::int64_t) { refuse(); }
 void take_rows(const ExpertRows&, const Tensor&, const Tensor&) { refuse(); }
 void add_slots(const ExpertRows&, const Tensor&, const Tensor&, const Tensor&) { refuse(); }
-void dot_slots(const ExpertRows&, const Tensor&, const Tensor&, const Tensor&) { refuse(); }
-void scale_slots(const ExpertRows&, const Tensor&, const Tensor&) { refuse(); }
+void take_weights(const ExpertRows&, const Tensor&, const Tensor&) { refuse(); }
+void add_weights(const ExpertRows&, const Tensor&, const Tensor&) { refuse(); }
+void dot_rows(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
+void scale_rows(const Tensor&, const Tensor&) { refuse(); }
 
 }  // namespace ptrain::kernels

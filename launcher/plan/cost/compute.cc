@@ -40,14 +40,29 @@ double dtype_factor(const CostContext& context) {
   return element_bytes(context) / static_cast<double>(size_of(DType::kFloat32));
 }
 
+// As if experts were chosen evenly.
+double rows_of_token(const model::Architecture& part, model::StashRows rows) {
+  switch (rows) {
+    case model::StashRows::kTokens:
+      return 1;
+    case model::StashRows::kStream:
+      return 1.0 / part.tensor.size;
+    case model::StashRows::kExperts:
+      return static_cast<double>(part.decoder.moe.top_k * part.experts.etp) / part.tensor.size;
+    case model::StashRows::kCall:
+      return 0;
+  }
+  return 0;
+}
+
 // Of the tensors that are not there yet. As if all were kept in the dtype of sums: rounding to
 // another is work too.
 double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer, Keep there) {
   double elements = 0;
   for (const auto& tensor : layer.stash)
     if (!program::keeps(there, tensor))
-      elements += static_cast<double>(tensor.elements_per_token) /
-                  (tensor.of_stream ? context.architecture.tensor.size : 1);
+      elements += static_cast<double>(tensor.elements_per_token) *
+                  rows_of_token(context.architecture, tensor.rows);
   return elements * element_bytes(context);
 }
 
@@ -109,8 +124,9 @@ double orthogonalise_seconds(const CostContext& context, int group) {
     const auto m = static_cast<double>(least), n = static_cast<double>(most);
     flops += 5 * (4 * m * m * n + 2 * m * m * m);
   }
-  return flops / (context.layout.num_shards() * context.placement.threads *
-                  context.figures.matmul(context.architecture.dtype));
+  const int ranks = context.buffers[static_cast<std::size_t>(group)].num_ranks();
+  return flops /
+         (ranks * context.placement.threads * context.figures.matmul(context.architecture.dtype));
 }
 
 }  // namespace

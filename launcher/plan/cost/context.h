@@ -36,7 +36,7 @@ struct CostContext {
   const Placement& placement;
   std::int64_t sequence = 0;
   AttentionLoad attention;
-  int shard_rank = 0;  // whose state is moved: the fullest
+  mesh::ShardRanks shards = {};  // whose state is moved: the fullest
 };
 
 }  // namespace ptrain::plan

@@ -1,6 +1,7 @@
 #include "launcher/plan/cost/groups.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace ptrain::plan {
 
@@ -11,8 +12,19 @@ struct Extent {
   int stride = 1;  // ranks between neighbours
 };
 
+std::optional<Extent> of_experts(const mesh::Layout& layout, MeshAxis axis) {
+  const int sharers = layout.ep * layout.etp, shards = mesh::num_expert_shards(layout);
+  if (axis == MeshAxis::kExperts) return Extent{sharers, 1};
+  if (axis == MeshAxis::kExpertShard) return Extent{shards, sharers};
+  if (axis == MeshAxis::kExpertDp)
+    return Extent{mesh::num_expert_replicas(layout), sharers * shards};
+  return std::nullopt;
+}
+
 Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
+  if (const auto extent = of_experts(layout, axis)) return *extent;
   if (axis == MeshAxis::kWorld) return {layout.num_ranks(), 1};
+  if (axis == MeshAxis::kRows) return {layout.cp * layout.tp, 1};
   if (axis == MeshAxis::kShard) return {layout.num_shards(), layout.tp};
   const int ring = layout.cp / layout.ulysses;
   const int sizes[] = {layout.tp, layout.ulysses, ring, layout.shard, layout.dp, layout.pp};

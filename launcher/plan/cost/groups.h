@@ -6,7 +6,21 @@ namespace ptrain::plan {
 
 // Innermost in the order of ranks first.
 // kShard: shard x cp, over which parameters are sharded.
-enum class MeshAxis { kTp, kUlysses, kRing, kShard, kDp, kPp, kWorld };
+// kRows: tp x cp, the ranks that hold tokens of the same rows.
+// kExperts: ep x etp; kExpertShard and kExpertDp: eshard and edp (mesh/layout.h).
+enum class MeshAxis {
+  kTp,
+  kUlysses,
+  kRing,
+  kShard,
+  kDp,
+  kPp,
+  kWorld,
+  kRows,
+  kExperts,
+  kExpertShard,
+  kExpertDp
+};
 
 // Levels of the network, innermost first.
 enum class Level { kNode, kNetwork };

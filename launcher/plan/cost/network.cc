@@ -25,36 +25,46 @@ double buffer_bytes(int index, DType dtype, const CostContext& context) {
   return static_cast<double>(buffer.total() * size_of(dtype));
 }
 
+bool is_expert(int index, const CostContext& context) {
+  return context.architecture.groups[static_cast<std::size_t>(index)].experts;
+}
+
+// The ranks that have shards of a parameter group.
+Group shards_of(int index, const CostContext& context) {
+  return group(is_expert(index, context) ? MeshAxis::kExpertShard : MeshAxis::kShard, context);
+}
+
 double unshard_seconds(const Action& action, const CostContext& context) {
   const double bytes =
       context.layout.shared_window
           ? 0
           : buffer_bytes(action.group, context.architecture.compute_dtype, context);
-  return all_gather_seconds(bytes, group(MeshAxis::kShard, context), context);
+  return all_gather_seconds(bytes, shards_of(action.group, context), context);
 }
 
 double reduce_seconds(const Action& action, const CostContext& context) {
   const double bytes = buffer_bytes(action.group, context.architecture.dtype, context);
-  const double over_shard =
-      reduce_scatter_seconds(bytes, group(MeshAxis::kShard, context), context);
+  const Group shards = shards_of(action.group, context);
+  const double over_shard = reduce_scatter_seconds(bytes, shards, context);
   if (action.attribute("axis") == "shard") return over_shard;
-  return over_shard + all_reduce_seconds(bytes / context.layout.num_shards(),
-                                         group(MeshAxis::kDp, context), context);
+  const Group replicas =
+      group(is_expert(action.group, context) ? MeshAxis::kExpertDp : MeshAxis::kDp, context);
+  return over_shard + all_reduce_seconds(bytes / shards.size, replicas, context);
 }
 
 // What layers exchange is in no window.
-Group tensor_ranks(const CostContext& context) {
-  Group ranks = group(MeshAxis::kTp, context);
+Group by_messages(MeshAxis axis, const CostContext& context) {
+  Group ranks = group(axis, context);
   ranks.by_messages = true;
   return ranks;
 }
 
 Group ranks_along(std::string_view axis, const CostContext& context) {
-  const bool is_ring = axis == "ring";
-  if (!is_ring && axis != "ulysses") return tensor_ranks(context);
-  Group ranks = group(is_ring ? MeshAxis::kRing : MeshAxis::kUlysses, context);
-  ranks.by_messages = true;
-  return ranks;
+  if (axis == "ring") return by_messages(MeshAxis::kRing, context);
+  if (axis == "ulysses") return by_messages(MeshAxis::kUlysses, context);
+  if (axis == "ep") return by_messages(MeshAxis::kExperts, context);
+  if (axis == "rows") return by_messages(MeshAxis::kRows, context);
+  return by_messages(MeshAxis::kTp, context);
 }
 
 double tokens_of(const CostContext& context) {
@@ -79,7 +89,7 @@ double sum_gradients_seconds(const Action& action, const CostContext& context) {
   for (const auto& parameter : context.architecture.parameters)
     if (parameter.group == action.group && parameter.sum_ranks > 1)
       elements += parameter.num_elements();
-  const Group ranks = tensor_ranks(context);
+  const Group ranks = by_messages(MeshAxis::kTp, context);
   const double bytes = static_cast<double>(elements * size_of(context.architecture.dtype)) *
                        ranks.size / context.layout.num_shards();
   return all_gather_seconds(bytes, ranks, context);

@@ -23,6 +23,18 @@ std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& spa
   return from("the layers do not make the stages", layers.error(), layout, space);
 }
 
+std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const Space& space) {
+  const recipe::Parallel& fixed = space.fixed;
+  if (fixed.stage_recompute.empty()) return std::nullopt;
+  const char* reason = "what stages compute again does not suit the layout";
+  if (fixed.recompute)
+    return Objection{reason, "recompute and stage_recompute are both given: leave one out", 1};
+  const auto all = stage_recompute_from(fixed.stage_recompute, layout.num_stages());
+  if (all && layout.num_stages() > 1) return std::nullopt;
+  if (all) return Objection{reason, "it has one stage: give recompute in its place", 1};
+  return from(reason, all.error(), layout, space);
+}
+
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {
   if (layout.num_stages() == 1 || space.architecture == nullptr) return std::nullopt;
   const auto num_layers = static_cast<int>(space.architecture->layers.size());

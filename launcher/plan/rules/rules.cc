@@ -5,9 +5,10 @@ namespace ptrain::plan {
 namespace {
 
 constexpr Rule kRules[] = {
-    {"tp", tensor_divides},      {"ulysses", context_divides},   {"dp", is_available},
-    {"dp", rows_divide},         {"micro_batch", tokens_divide}, {"schedule", stages_fit},
-    {"schedule", schedule_fits}, {"prefetch", is_as_fixed},
+    {"tp", tensor_divides},    {"ulysses", context_divides}, {"dp", is_available},
+    {"dp", rows_divide},       {"etp", experts_divide},      {"micro_batch", tokens_divide},
+    {"schedule", stages_fit},  {"schedule", schedule_fits},  {"schedule", stage_recompute_fits},
+    {"prefetch", is_as_fixed},
 };
 
 }  // namespace

@@ -35,9 +35,12 @@ std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& 
 // Once `schedule` is set, which sets the stages too.
 std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const Space& space);
 // Tokens of a row, heads, and models that ranks with a part of a row do not run.
 std::optional<Objection> context_divides(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);
+// Experts and ranks over ep, columns of experts over etp.
+std::optional<Objection> experts_divide(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space);
 
 std::span<const Rule> rules();

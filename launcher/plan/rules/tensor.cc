@@ -8,10 +8,6 @@ namespace ptrain::plan {
 // Heads, widths, vocabulary, and optimizers that work on whole matrices.
 std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space& space) {
   if (layout.tp == 1 || space.architecture == nullptr) return std::nullopt;
-  const model::Decoder& decoder = space.architecture->decoder;
-  if (decoder.moe.num_experts > 0 || decoder.latent.key_value_rank > 0)
-    return Objection{"tp above 1 is not available for experts and latent attention in this version",
-                     fmt::format("tp {}", layout.tp), static_cast<double>(layout.tp)};
   mesh::Layout alone;
   alone.tp = layout.tp;
   const auto part = mesh::part_of(*space.architecture, alone, 0);

@@ -1,20 +1,20 @@
-#include "engine/layers/tensor_share.h"
+#include "engine/layers/axis_share.h"
 
 #include "engine/base/engine_error.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 
-std::int64_t TensorShare::own_rows(std::int64_t tokens) const {
-  PT_CHECK(tokens % place_.size == 0);
-  return tokens / place_.size;
+std::int64_t AxisShare::own_rows(std::int64_t rows_of_whole) const {
+  PT_CHECK(rows_of_whole % place_.size == 0);
+  return rows_of_whole / place_.size;
 }
 
-Tensor TensorShare::own(const Tensor& whole) const {
+Tensor AxisShare::own(const Tensor& whole) const {
   return whole.row_range(first_row(whole.rows), own_rows(whole.rows));
 }
 
-Tensor TensorShare::whole_with(const Tensor& part, Arena& arena,
+Tensor AxisShare::whole_with(const Tensor& part, Arena& arena,
                                std::vector<Buffer>& buffers) const {
   if (alone()) return part;
   const Tensor whole = take_scratch(arena, part.dtype, part.rows * place_.size, part.cols, buffers);
@@ -22,7 +22,7 @@ Tensor TensorShare::whole_with(const Tensor& part, Arena& arena,
   return whole;
 }
 
-TensorShare::Parts TensorShare::parts_of(const Tensor& whole) const {
+AxisShare::Parts AxisShare::parts_of(const Tensor& whole) const {
   PT_CHECK(whole.stride == whole.cols);
   Parts parts;
   const std::int64_t elements = own_rows(whole.rows) * whole.cols;
@@ -33,16 +33,16 @@ TensorShare::Parts TensorShare::parts_of(const Tensor& whole) const {
   return parts;
 }
 
-Exchange TensorShare::gather(Tensor whole) const {
-  return {ExchangeKind::kAllGather, ExchangeAxis::kTensor,
+Exchange AxisShare::gather(Tensor whole) const {
+  return {ExchangeKind::kAllGather, axis_,
           [whole, parts = parts_of(whole)](comm::Communicator& ranks) {
             return ranks.all_gather_v(whole.as<std::byte>(), whole.dtype, parts.offsets,
                                       parts.counts);
           }};
 }
 
-Exchange TensorShare::sum(Tensor whole) const {
-  return {ExchangeKind::kReduceScatter, ExchangeAxis::kTensor,
+Exchange AxisShare::sum(Tensor whole) const {
+  return {ExchangeKind::kReduceScatter, axis_,
           [whole, parts = parts_of(whole)](comm::Communicator& ranks) {
             return ranks.reduce_scatter_v(whole.as<std::byte>(), whole.dtype, parts.offsets,
                                           parts.counts);

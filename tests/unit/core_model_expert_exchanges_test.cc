@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "core/model/expert_exchanges.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::model {
+namespace {
+
+constexpr std::int64_t kHidden = 16;
+
+Architecture shared_by(const char* family, int tensor, int ring, int ulysses,
+                       double capacity_factor = 0) {
+  recipe::Model config = support::small_model(family);
+  config.expert_capacity_factor = capacity_factor;
+  Architecture architecture = *make_architecture(config, DType::kBFloat16);
+  architecture.tensor.size = tensor;
+  architecture.ring.size = ring;
+  architecture.ulysses.size = ulysses;
+  return architecture;
+}
+
+// "AXIS KIND BYTES" of each.
+std::string text_of(const std::vector<ExchangeSpec>& exchanges) {
+  std::string text;
+  for (const ExchangeSpec& exchange : exchanges)
+    text += std::string(text.empty() ? "" : ", ") + std::string(to_string(exchange.axis)) + " " +
+            std::string(to_string(exchange.kind)) + " " + std::to_string(exchange.bytes_per_token);
+  return text;
+}
+
+const std::string kGathered = "tp all_gather " + std::to_string(2 * kHidden);
+const std::string kSummed = "tp reduce_scatter " + std::to_string(4 * kHidden);
+
+TEST(ExpertExchanges, RanksWithWholeRowsHaveNone) {
+  const auto whole = shared_by("deepseek_v3", 1, 1, 1, 0.8);
+  for (const Call call :
+       {Call::kForward, Call::kEvaluate, Call::kBackward, Call::kRecompute, Call::kRemake})
+    EXPECT_TRUE(expert_exchanges(whole, call).empty());
+}
+
+// Tokens go nowhere: only the numbers of the experts that they chose, two a token, do.
+TEST(ExpertExchanges, ChoicesAreGatheredOverTheRanksOfARow) {
+  const auto part = shared_by("mixtral", 2, 2, 2);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), "");
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), "");
+  // Four ranks' tokens where a context rank counts its own.
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)), "rows all_gather 32");
+}
+
+TEST(ExpertExchanges, ThoseWithLimitedRoomGatherThemToDropTokensToo) {
+  const auto part = shared_by("mixtral", 2, 1, 1, 0.8);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), "rows all_gather 8");
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kEvaluate)), "rows all_gather 8");
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), "");
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)), "rows all_gather 8");
+}
+
+// As those of an MLP: two a direction, and the input again for the gradients of weights.
+TEST(ExpertExchanges, SharedExpertsAreSplitOverTheTensorAxis) {
+  const auto part = shared_by("deepseek_v2", 4, 1, 1);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), kGathered + ", " + kSummed);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), kGathered);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)),
+            kGathered + ", " + kSummed + ", rows all_gather 12, " + kGathered);
+  EXPECT_EQ(text_of(expert_exchanges(shared_by("deepseek_v2", 1, 2, 1), Call::kForward)), "");
+}
+
+// First of the feed-forward, then of attention.
+TEST(ExpertExchanges, AreThoseOfTheirBlocksBackward) {
+  const auto part = shared_by("deepseek_v2", 2, 2, 1);
+  std::string axes[2];
+  for (const std::size_t block : {1, 2})
+    for (const auto& exchange : exchanges_of(part, part.layers[block], Call::kBackward))
+      axes[block - 1] += std::string(to_string(exchange.axis)) + " ";
+  EXPECT_EQ(axes[0], "tp tp tp tp ring ring tp tp ");  // of an MLP
+  EXPECT_EQ(axes[1], "tp tp rows tp tp ring ring tp tp ");
+}
+
+}  // namespace
+}  // namespace ptrain::model
