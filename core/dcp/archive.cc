@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "core/base/divide.h"
+
 namespace ptrain::dcp {
 
 namespace {
@@ -18,6 +20,13 @@ constexpr std::size_t kCentralHeader = 46;
 constexpr std::size_t kEnd = 22;
 constexpr std::size_t kLocator64 = 20;
 constexpr std::size_t kEnd64 = 56;
+
+// What lies in an archive that is written here.
+constexpr std::string_view kPickleName = "archive/data.pkl";
+constexpr std::string_view kDataName = "archive/data/0";
+constexpr std::string_view kVersionName = "archive/version";
+constexpr std::string_view kVersion = "3\n";
+constexpr std::size_t kExtra = 4;  // name and length of a padding
 
 using Bytes8 = std::span<const std::byte>;
 
@@ -99,10 +108,11 @@ void common_fields(Out& out, const Record& record, std::size_t extra) {
 // Appends a local header whose data will start at a multiple of `alignment` of `position` + its
 // place.
 void local_header(Out& out, const Record& record, std::uint64_t position, std::uint64_t alignment) {
-  const std::uint64_t bare = position + out.bytes.size() + kLocalHeader + record.name.size() + 4;
+  const std::uint64_t bare =
+      position + out.bytes.size() + kLocalHeader + record.name.size() + kExtra;
   const std::size_t padding = (alignment - bare % alignment) % alignment;
   out.number(kLocalSignature, 4);
-  common_fields(out, record, padding + 4);
+  common_fields(out, record, padding + kExtra);
   out.text(record.name);
   out.text("FB");  // the extra field that PyTorch pads with
   out.number(padding, 2);
@@ -130,16 +140,19 @@ void directory(Out& out, const std::vector<Record>& records, std::uint64_t start
   out.number(0, 2);
 }
 
-Record small_record(std::string name, Bytes8 data, const Out& out, std::uint64_t start) {
-  return {"archive/" + std::move(name), start + out.bytes.size(), data.size(), crc32(data)};
-}
-
-Record put_record(Out& out, std::string name, Bytes8 data, std::uint64_t start) {
-  const Record record = small_record(std::move(name), data, out, start);
+Record put_record(Out& out, std::string_view name, Bytes8 data, std::uint64_t start) {
+  const Record record{std::string(name), start + out.bytes.size(), data.size(), crc32(data)};
   local_header(out, record, 0, 1);
   out.append(data);
   return record;
 }
+
+Record put_version(Out& out, std::uint64_t start) {
+  return put_record(out, kVersionName, std::as_bytes(std::span(kVersion)), start);
+}
+
+// Of a record that needs no padding, without its data.
+std::size_t local_size(std::string_view name) { return kLocalHeader + name.size() + kExtra; }
 
 }  // namespace
 
@@ -193,24 +206,34 @@ Result<std::uint64_t> data_offset(std::span<const std::byte> local_header_bytes,
   return offset;
 }
 
+std::uint64_t wrapped_size(std::size_t pickle_size, const DataRecord& data,
+                           std::uint64_t position) {
+  const std::uint64_t bare = local_size(kPickleName) + pickle_size + local_size(kDataName);
+  const std::uint64_t head = round_up(position + bare, data.alignment) - position;
+  std::size_t tail = local_size(kVersionName) + kVersion.size() + kEnd;
+  for (const std::string_view name : {kPickleName, kDataName, kVersionName})
+    tail += kCentralHeader + name.size();
+  return head + data.size + tail;
+}
+
 Wrapping wrap_tensor(std::span<const std::byte> pickle, const DataRecord& data,
                      std::uint64_t position) {
   Out head;
-  std::vector<Record> records{put_record(head, "data.pkl", pickle, 0)};
-  Record record{"archive/data/0", head.bytes.size(), data.size, data.crc};
+  std::vector<Record> records{put_record(head, kPickleName, pickle, 0)};
+  Record record{std::string(kDataName), head.bytes.size(), data.size, data.crc};
   local_header(head, record, position, data.alignment);
   records.push_back(std::move(record));
   Out tail;
   const std::uint64_t start = head.bytes.size() + data.size;
-  records.push_back(put_record(tail, "version", std::as_bytes(std::span("3\n", 2)), start));
+  records.push_back(put_version(tail, start));
   directory(tail, records, start);
   return {std::move(head.bytes), std::move(tail.bytes)};
 }
 
 std::vector<std::byte> wrap_value(std::span<const std::byte> pickle) {
   Out out;
-  std::vector<Record> records{put_record(out, "data.pkl", pickle, 0)};
-  records.push_back(put_record(out, "version", std::as_bytes(std::span("3\n", 2)), 0));
+  std::vector<Record> records{put_record(out, kPickleName, pickle, 0)};
+  records.push_back(put_version(out, 0));
   directory(out, records, 0);
   return std::move(out.bytes);
 }

@@ -55,6 +55,8 @@ struct DataRecord {
 };
 Wrapping wrap_tensor(std::span<const std::byte> pickle, const DataRecord& data,
                      std::uint64_t position);
+// Bytes of all that, which do not depend on what the data is.
+std::uint64_t wrapped_size(std::size_t pickle_size, const DataRecord& data, std::uint64_t position);
 std::vector<std::byte> wrap_value(std::span<const std::byte> pickle);
 
 }  // namespace ptrain::dcp

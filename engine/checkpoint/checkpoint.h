@@ -7,6 +7,7 @@
 #include "core/dcp/metadata.h"
 #include "core/run/manifest.h"
 #include "engine/base/engine_error.h"
+#include "engine/checkpoint/file_plan.h"
 #include "engine/checkpoint/item.h"
 #include "engine/comm/communicator.h"
 
@@ -14,9 +15,11 @@ namespace ptrain::checkpoint {
 
 // Writes `folder` (checkpoints/step-N) as a PyTorch DCP checkpoint: into .tmp-*, fsync, checksums
 // in ptrain.json, rename. Collective over `world`. Ranks whose data others hold too (replicas) pass
-// no tensors. Throws EngineError (kUnusable, same on all ranks) when it cannot be written: nothing
-// is published and older checkpoints are untouched.
-void save(const std::string& folder, const Items& items, comm::Communicator& world);
+// no tensors. `items_of` is called on the first rank, for each of the others. Throws EngineError
+// (kUnusable, same on all ranks) when it cannot be written: nothing is published and older
+// checkpoints are untouched.
+void save(const std::string& folder, const Items& items, comm::Communicator& world,
+          const ItemsOf& items_of = {});
 
 // When the bytes of a checkpoint are compared with their checksums: all of them when it is opened,
 // once, each rank a share; or those that are loaded, while they are. That is twice as fast where

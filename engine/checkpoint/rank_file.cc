@@ -1,10 +1,10 @@
 #include "engine/checkpoint/rank_file.h"
 
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/dcp/archive.h"
 #include "core/dcp/item.h"
-#include "core/run/manifest.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/checkpoint/file.h"
@@ -15,12 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// An item stays below 4 GiB, where the plain zip form ends, and a reader of a part reads little
-// more.
-constexpr std::int64_t kMaxItemBytes = std::int64_t{1} << 30;
-// Large data starts on a page, so that it can be mapped or read directly.
-constexpr std::int64_t kLargeItem = 1 << 16;
-constexpr std::uint64_t kPage = 4096;
 constexpr fault::FilePoints kPoints{"save.file.create", "save.file.write", "save.file.sync",
                                     "save.file.close"};
 
@@ -41,20 +35,16 @@ class RankWriter {
   }
 
   void tensor(const TensorItem& item) {
-    dcp::TensorEntry& entry = result_.content.tensors[item.key];
-    entry.dtype = name_of(item.dtype);
-    entry.shape = item.shape;
-    const std::int64_t element = size_of(item.dtype);
     const std::byte* data = item.source();
-    const dcp::Box part = item.box();
-    for (dcp::Box& box :
-         dcp::boxes_of_run(part.sizes, item.begin, item.end, kMaxItemBytes / element)) {
-      for (std::size_t d = 0; d < box.offsets.size(); ++d) box.offsets[d] += part.offsets[d];
-      const auto bytes = static_cast<std::size_t>(dcp::volume(box.sizes) * element);
-      const dcp::Location location = chunk(entry.dtype, box, {data, bytes});
-      entry.chunks.push_back({std::move(box), location});
+    std::int64_t position = file_.size();
+    auto chunks = plan_item(item, result_.name, position);
+    for (const dcp::Chunk& chunk : chunks) {
+      const auto bytes = dcp::volume(chunk.box.sizes) * size_of(item.dtype);
+      write(std::string(name_of(item.dtype)), chunk, {data, static_cast<std::size_t>(bytes)});
       data += bytes;
     }
+    PT_CHECK(file_.size() == position);
+    add_item(result_.content, item, std::move(chunks));
   }
 
   RankFile finish() {
@@ -65,35 +55,24 @@ class RankWriter {
   }
 
  private:
-  dcp::Location chunk(const std::string& dtype, const dcp::Box& box,
-                      std::span<const std::byte> data) {
+  void write(const std::string& dtype, const dcp::Chunk& chunk, std::span<const std::byte> data) {
     fault::point("save.tensor");
     if (stop_.stop_requested()) throw EngineError(ExitCode::kUnusable, "the save is given up");
-    const std::int64_t start = file_.size();
-    const bool large = static_cast<std::int64_t>(data.size()) >= kLargeItem;
+    const auto alignment = alignment_of(std::ssize(data));
     const dcp::Wrapping around = dcp::wrap_tensor(
-        dcp::write_tensor(dtype, box.sizes), {data.size(), dcp::crc32(data), large ? kPage : 64},
-        static_cast<std::uint64_t>(start));
+        dcp::write_tensor(dtype, chunk.box.sizes), {data.size(), dcp::crc32(data), alignment},
+        static_cast<std::uint64_t>(chunk.location.offset));
     file_.write(around.head);
     fault::point("save.tensor.data");
     file_.write(data);
     file_.write(around.tail);
     fault::point("save.tensor.end");
-    return {result_.name, start, file_.size() - start, false};
   }
 
   OutFile file_;
   const std::stop_token& stop_;
   RankFile result_;
 };
-
-Json chunks_json(const dcp::TensorEntry& entry) {
-  Json chunks = Json::array();
-  for (const dcp::Chunk& chunk : entry.chunks)
-    chunks.push_back(
-        {chunk.box.offsets, chunk.box.sizes, chunk.location.offset, chunk.location.length});
-  return {{"dtype", entry.dtype}, {"shape", entry.shape}, {"chunks", std::move(chunks)}};
-}
 
 }  // namespace
 
@@ -104,41 +83,22 @@ RankFile write_rank_file(const std::string& folder, const Items& items, int rank
   for (const TensorItem& item : items.tensors)
     bytes_needed += (item.end - item.begin) * size_of(item.dtype);
   if (items.tensors.empty() && !writes_values) return {};
-  RankWriter writer(folder, fmt::format("__{}_0.distcp", rank), bytes_needed, stop);
+  RankWriter writer(folder, rank_file_name(rank), bytes_needed, stop);
   if (writes_values)
     for (const ValueItem& item : items.values) writer.value(item);
   for (const TensorItem& item : items.tensors) writer.tensor(item);
   return writer.finish();
 }
 
-Json to_json(const RankFile& file) {
-  Json tensors = Json::object();
-  for (const auto& [key, entry] : file.content.tensors) tensors[key] = chunks_json(entry);
-  Json values = Json::object();
-  for (const auto& [key, place] : file.content.values) values[key] = {place.offset, place.length};
-  return {{"name", file.name},
-          {"bytes", file.listed.bytes},
-          {"hashes", file.listed.hashes},
-          {"tensors", std::move(tensors)},
-          {"values", std::move(values)}};
+std::string to_bytes(const RankReport& report) {
+  const auto bytes = Json::to_msgpack(
+      {{"bytes", report.bytes}, {"hashes", report.hashes}, {"content", report.content}});
+  return {bytes.begin(), bytes.end()};
 }
 
-RankFile rank_file_from_json(const Json& json) {
-  RankFile file;
-  file.name = json.at("name");
-  file.listed.bytes = json.at("bytes");
-  file.listed.hashes = json.at("hashes");
-  for (const auto& [key, entry] : json.at("tensors").items()) {
-    dcp::TensorEntry& tensor = file.content.tensors[key];
-    tensor.dtype = entry.at("dtype");
-    tensor.shape = entry.at("shape").get<dcp::Sizes>();
-    for (const Json& chunk : entry.at("chunks"))
-      tensor.chunks.push_back({{chunk[0].get<dcp::Sizes>(), chunk[1].get<dcp::Sizes>()},
-                               {file.name, chunk[2], chunk[3], false}});
-  }
-  for (const auto& [key, place] : json.at("values").items())
-    file.content.values[key] = {file.name, place[0], place[1], false};
-  return file;
+RankReport report_from_bytes(const std::string& bytes) {
+  const Json json = Json::from_msgpack(bytes);
+  return {json.at("bytes"), json.at("hashes"), json.at("content")};
 }
 
 }  // namespace ptrain::checkpoint

@@ -1,6 +1,7 @@
 #include "engine/checkpoint/saving.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "engine/base/engine_error.h"
@@ -13,19 +14,27 @@ namespace ptrain::checkpoint {
 
 namespace {
 
-using Json = nlohmann::json;
-
-std::vector<RankFile> parse_reports(const std::vector<std::string>& reports) {
-  std::vector<RankFile> files;
-  for (const std::string& report : reports)
-    files.push_back(rank_file_from_json(Json::from_msgpack(report)));
-  return files;
+// The file of another rank, as the layout has it and its rank reports it. The two must agree.
+RankFile planned_file(const ItemsOf& items_of, int rank, const RankReport& report) {
+  const Items items = items_of(rank);
+  FilePlan plan = plan_file(items, rank);
+  if (plan.bytes != report.bytes || digest_of(plan.content) != report.content)
+    throw EngineError(ExitCode::kBug,
+                      fmt::format("rank {} saved other tensors than its layout has: {} bytes, of "
+                                  "{} in the layout",
+                                  rank, report.bytes, plan.bytes));
+  RankFile file;
+  if (!items.tensors.empty()) file.name = rank_file_name(rank);
+  file.listed.bytes = report.bytes;
+  file.listed.hashes = report.hashes;
+  file.content = std::move(plan.content);
+  return file;
 }
 
 }  // namespace
 
-Saving::Saving(const std::string& folder, Items items, comm::Communicator& world)
-    : publisher_(folder), items_(std::move(items)), world_(world) {
+Saving::Saving(const std::string& folder, Items items, comm::Communicator& world, ItemsOf items_of)
+    : publisher_(folder), items_(std::move(items)), world_(world), items_of_(std::move(items_of)) {
   failure_ = failure_of([&] {
     if (is_first()) publisher_.prepare();
   });
@@ -33,9 +42,15 @@ Saving::Saving(const std::string& folder, Items items, comm::Communicator& world
 }
 
 void Saving::write(const std::stop_token& stop) {
-  const RankFile file = write_rank_file(publisher_.temporary(), items_, world_.rank(), stop);
-  const auto bytes = Json::to_msgpack(to_json(file));
-  report_.assign(bytes.begin(), bytes.end());
+  written_ = write_rank_file(publisher_.temporary(), items_, world_.rank(), stop);
+}
+
+std::vector<RankFile> Saving::files_of_all() {
+  std::vector<RankFile> files{std::move(written_)};
+  for (std::size_t rank = 1; rank < reports_.size(); ++rank)
+    files.push_back(
+        planned_file(items_of_, static_cast<int>(rank), report_from_bytes(reports_[rank])));
+  return files;
 }
 
 void Saving::work(const std::stop_token& stop) {
@@ -43,7 +58,7 @@ void Saving::work(const std::stop_token& stop) {
     if (!is_publishing_)
       write(stop);
     else if (is_first())
-      publisher_.publish(parse_reports(reports_));
+      publisher_.publish(files_of_all());
   });
 }
 
@@ -52,7 +67,9 @@ bool Saving::agree() {
   if (is_publishing_) return true;
   is_publishing_ = true;
   fault::point("save.reports");
-  reports_ = gather_to_first(report_, world_);
+  const run::ListedFile& listed = written_.listed;
+  reports_ =
+      gather_to_first(to_bytes({listed.bytes, listed.hashes, digest_of(written_.content)}), world_);
   return false;
 }
 
@@ -65,8 +82,9 @@ void Saving::agree_or_discard() {
   }
 }
 
-void save(const std::string& folder, const Items& items, comm::Communicator& world) {
-  Saving saving(folder, items, world);
+void save(const std::string& folder, const Items& items, comm::Communicator& world,
+          const ItemsOf& items_of) {
+  Saving saving(folder, items, world, items_of);
   do saving.work();
   while (!saving.agree());
 }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/dcp/import.h"
-#include "core/model/slice.h"
 #include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
 #include "engine/base/device.h"
@@ -15,6 +15,7 @@
 #include "engine/base/planted.h"
 #include "engine/checkpoint/safetensors_reader.h"
 #include "engine/train/optimizer_settings.h"
+#include "engine/train/save_plan.h"
 
 namespace ptrain::train {
 namespace {
@@ -23,36 +24,12 @@ using checkpoint::Items;
 using checkpoint::TensorItem;
 using checkpoint::ValueItem;
 
-// What ptrain itself calls a parameter and its optimizer state.
-dcp::ParameterSource own_keys(const model::ParameterSpec& parameter) {
-  return {"model." + parameter.name, "optim.state." + parameter.name, 0};
-}
-
-dcp::Box box_of(const model::ParameterSpec& parameter) {
-  return {model::offsets_of(parameter), parameter.shape};
-}
-
-// State that has a value for each block of elements does not know the rows of heads, and is never
-// of a part.
-TensorItem state_item(const dcp::ParameterSource& keys, const model::ParameterSpec& parameter,
-                      const mesh::StatePiece& piece) {
-  TensorItem item{keys.state + "." + piece.tensor.name, piece.tensor.dtype,
-                  piece.tensor.shape(parameter), piece.begin, piece.begin + piece.values};
-  if (piece.tensor.block > 1) return item;
-  item.shape = model::whole_shape_of(parameter);
-  item.part = box_of(parameter);
-  item.head_rows = keys.head_rows;
-  return item;
-}
-
 void add_run(const RankState& state, const dcp::ParameterSource& keys, state::GroupBuffer& group,
              const mesh::ShardRun& run, Items& items) {
   const auto& parameter = state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
   const Tensor master = group.master(run);
-  TensorItem item{keys.key,    master.dtype,  model::whole_shape_of(parameter), run.begin, run.end,
-                  master.data, keys.head_rows};
-  item.part = box_of(parameter);
-  items.tensors.push_back(std::move(item));
+  items.tensors.push_back(parameter_item(keys, parameter, master.dtype, run));
+  items.tensors.back().data = master.data;
   if (keys.state.empty()) return;
   for (const mesh::StatePiece& piece : group.state_pieces(run)) {
     TensorItem& kept = items.tensors.emplace_back(state_item(keys, parameter, piece));
@@ -82,17 +59,14 @@ Items tensors_of(const RankState& state, Runs runs, KeysOf keys_of) {
   return items;
 }
 
-// The step of the moments, a float32 scalar beside each parameter as torch.optim keeps it, from
-// the rank that has the parameter's first element.
 void add_optimizer_steps(const RankState& state, float& step, Items& items) {
   for (auto& group : state.groups)
     for (const auto& run : group.runs()) {
       const auto& parameter =
           state.architecture.parameters[static_cast<std::size_t>(run.parameter)];
-      if (group.counts(run) && model::counts_steps(parameter.rule) &&
-          model::begins_whole(parameter, run.begin))
-        items.tensors.push_back(
-            {own_keys(parameter).state + ".step", DType::kFloat32, {}, 0, 1, &step});
+      if (!group.counts(run) || !saves_step(parameter, run)) continue;
+      items.tensors.push_back(step_item(parameter));
+      items.tensors.back().data = &step;
     }
 }
 
@@ -151,6 +125,12 @@ Items state_items(const RankState& state, const Progress& progress, double learn
   fault::point("save.values");
   add_values(state, progress, learning_rate, items);
   return items;
+}
+
+checkpoint::ItemsOf items_of_ranks(const RankState& state) {
+  if (state.world.rank() > 0) return {};
+  const auto plan = std::make_shared<SavePlan>(state.whole, state.layout);
+  return [plan](int rank) { return plan->items_of(rank); };
 }
 
 Start find_start(const run::Plan& plan, const run::Directory& directory, comm::Communicator& world,

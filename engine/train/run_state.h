@@ -33,6 +33,9 @@ struct RankState {
 checkpoint::Items state_items(const RankState& state, const Progress& progress,
                               double learning_rate, float& optimizer_step);
 
+// What any rank of the layout saves, from the layout alone; on the first rank, which asks.
+checkpoint::ItemsOf items_of_ranks(const RankState& state);
+
 // What an attempt starts from.
 struct Start {
   std::optional<checkpoint::Source> source;  // none: initial values

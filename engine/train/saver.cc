@@ -87,7 +87,8 @@ void Saver::begin(checkpoint::Items items, std::launch how) {
   last_try_ = Clock::now();
   try {
     current_.emplace(step, folder,
-                     checkpoint::Saving(folder, std::move(items), attempt_.input.world));
+                     checkpoint::Saving(folder, std::move(items), attempt_.input.world,
+                                        items_of_ranks(attempt_.rank_state())));
     turn(how);
   } catch (const EngineError& error) {
     failed(step, error);

@@ -108,7 +108,7 @@ void save_behind(const std::string& target, const checkpoint::Items& items,
     watch.time([&] {
       checkpoint::Items copy = items;
       checkpoint::copy_tensors(copy, memory, checkpoint::threads_of_rank(world));
-      saving.emplace(target, std::move(copy), world);
+      saving.emplace(target, std::move(copy), world, checkpoint::ItemsOf{});
     });
     bool published = false;
     while (!published) {

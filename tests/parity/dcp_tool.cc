@@ -60,18 +60,20 @@ checkpoint::TensorItem columns(const std::string& key, const std::vector<std::in
   return item;
 }
 
-void write(const std::string& folder, comm::Communicator& world) {
-  std::vector<Shard> shards(6);
-  const int rank = world.rank();
-  const int ranks = world.size();
-  checkpoint::Items items;
-  items.tensors = {
+std::vector<checkpoint::TensorItem> tensors_of(int rank, int ranks, std::vector<Shard>& shards) {
+  return {
       item("model.layers.0.weight", DType::kFloat32, {17, 6}, rank, ranks, shards[0]),
       item("model.cube", DType::kFloat64, {3, 5, 7}, rank, ranks, shards[1]),
       item("model.large", DType::kFloat32, {300, 301}, rank, ranks, shards[2]),
       item("optim.state.layers.0.weight.exp_avg", DType::kFloat32, {17, 6}, rank, ranks, shards[3]),
       item("optim.state.layers.0.weight.step", DType::kFloat32, {}, rank, ranks, shards[4]),
       columns("model.columns", {12, 20}, rank, ranks, shards[5])};
+}
+
+void write(const std::string& folder, comm::Communicator& world) {
+  std::vector<Shard> shards(6), unread(6);
+  checkpoint::Items items;
+  items.tensors = tensors_of(world.rank(), world.size(), shards);
   items.values = {{"train.step", 7},
                   {"train.tokens", 5000000000},
                   {"train.rate", 0.1},
@@ -79,7 +81,9 @@ void write(const std::string& folder, comm::Communicator& world) {
                   {"train.name", "déjà vu"},
                   {"data.list", {1, 2.5, "x", {true, nullptr}}},
                   {"optim.param_groups.layers.0.weight.betas", {0.9, 0.95}}};
-  checkpoint::save(folder, items, world);
+  checkpoint::save(folder, items, world, [&](int rank) {
+    return checkpoint::Items{tensors_of(rank, world.size(), unread), {}};
+  });
 }
 
 json read(const std::string& folder, comm::Communicator& world) {

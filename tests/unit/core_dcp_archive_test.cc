@@ -45,6 +45,8 @@ TEST(Archive, DataIsAlignedInTheFile) {
         wrap_tensor(bytes_of("pickle"), {data.size(), crc32(data), 4096}, position);
     EXPECT_EQ((position + around.head.size()) % 4096, 0u);
     std::vector<std::byte> item = around.head;
+    EXPECT_EQ(wrapped_size(6, {data.size(), 0, 4096}, position),
+              around.head.size() + data.size() + around.tail.size());
     item.insert(item.end(), data.begin(), data.end());
     item.insert(item.end(), around.tail.begin(), around.tail.end());
     const auto records = records_of(item);

@@ -150,18 +150,21 @@ TEST_F(Foreign, AFlippedBitInPyTorchsFileIsRefused) {
 TEST_F(Foreign, OursLoadsOnOtherRanks) {
   for (const int writers : {1, 2, 3, 5}) {
     tests::run_ranks(writers, [&](comm::Communicator& world) {
-      Items items;
+      const auto items_of = [&](int rank) {
+        Items items;
+        for (const auto& shape : std::vector<dcp::Sizes>{{17, 6}, {3, 5, 7}, {}, {2}, {40, 333}}) {
+          const std::int64_t count = dcp::volume(shape);
+          const std::string key = "model.t" + std::to_string(items.tensors.size() + 1);
+          items.tensors.push_back({key, DType::kFloat64, shape, cut(count, rank, writers),
+                                   cut(count, rank + 1, writers)});
+        }
+        return items;
+      };
+      Items items = items_of(world.rank());
       std::vector<std::vector<double>> parts;
-      const std::vector<std::vector<std::int64_t>> shapes{{17, 6}, {3, 5, 7}, {}, {2}, {40, 333}};
-      for (const auto& shape : shapes) {
-        const std::int64_t count = dcp::volume(shape);
-        const std::int64_t begin = cut(count, world.rank(), writers);
-        const std::int64_t end = cut(count, world.rank() + 1, writers);
-        parts.push_back(counting(begin, end));
-        items.tensors.push_back({"model.t" + std::to_string(parts.size()), DType::kFloat64, shape,
-                                 begin, end, parts.back().data()});
-      }
-      save(folder, items, world);
+      for (TensorItem& item : items.tensors)
+        item.data = parts.emplace_back(counting(item.begin, item.end)).data();
+      save(folder, items, world, items_of);
     });
     for (const int readers : {1, 2, 4}) expect_counting(folder, "model.", readers);
   }
@@ -211,11 +214,12 @@ TEST_F(Foreign, ElementsThatNoRankHoldsOrTwoHoldAreRefused) {
   const auto save_runs = [&](std::int64_t first_end, std::int64_t second_begin) {
     tests::run_ranks(2, [&](comm::Communicator& world) {
       std::vector<float> data(8);
-      const bool first = world.rank() == 0;
-      const TensorItem item{
-          "w", DType::kFloat32, {8}, first ? 0 : second_begin, first ? first_end : 8, data.data()};
+      const auto items_of = [&](int rank) {
+        const std::int64_t begin = rank == 0 ? 0 : second_begin, end = rank == 0 ? first_end : 8;
+        return Items{{{"w", DType::kFloat32, {8}, begin, end, data.data()}}, {}};
+      };
       try {
-        save(folder, {{item}, {}}, world);
+        save(folder, items_of(world.rank()), world, items_of);
         ADD_FAILURE() << "saved";
       } catch (const EngineError& error) {  // the same on both ranks
         EXPECT_NE(std::string(error.what()).find("tensor 'w' cannot be saved: element"),

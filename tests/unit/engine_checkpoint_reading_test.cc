@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 
 #include "core/dcp/metadata.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/checkpoint/merge.h"
 #include "engine/checkpoint/publisher.h"
 #include "engine/checkpoint/rank_file.h"
 #include "tests/support/ranks.h"
@@ -160,30 +158,6 @@ TEST_F(Reading, OpensABoundedNumberOfFiles) {
     std::_Exit(found == data ? 0 : 1);
   };
   EXPECT_EXIT(child(), ::testing::ExitedWithCode(0), "");
-}
-
-// What 4096 ranks report about 60 tensors, each in three parts of the state, becomes `.metadata`.
-TEST_F(Reading, ThousandsOfRanksArePlannedInASecond) {
-  constexpr int kRanks = 4096, kTensors = 60;
-  std::vector<RankFile> files;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    RankFile file;
-    file.name = "__" + std::to_string(rank) + "_0.distcp";
-    for (int i = 0; i < kTensors; ++i) {
-      dcp::TensorEntry& entry = file.content.tensors["model.layers." + std::to_string(i)];
-      entry.dtype = "float32";
-      entry.shape = {kRanks, 100};
-      entry.chunks.push_back({{{rank, 0}, {1, 100}}, {file.name, 600 * i, 600, false}});
-    }
-    files.push_back(std::move(file));
-  }
-  const std::clock_t begin = std::clock();
-  const auto bytes = dcp::write_metadata(merge(std::move(files)));
-  const std::clock_t limit = kSanitized ? 10 * CLOCKS_PER_SEC : CLOCKS_PER_SEC;
-  EXPECT_LT(std::clock() - begin, limit);  // of this process, whatever else runs
-  const auto metadata = dcp::read_metadata(bytes);
-  ASSERT_TRUE(metadata) << metadata.error().message;
-  EXPECT_EQ(metadata->tensors.at("model.layers.59").chunks.back().location.file, "__4095_0.distcp");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST_F(Saving, HoldsWhatWasThereWhenTheCopyWasTaken) {
   std::vector<std::byte> memory(static_cast<std::size_t>(copy_bytes(items)));
   EXPECT_EQ(std::ssize(memory), 8 + 4 * 100004);  // each tensor starts on 8 bytes
   copy_tensors(items, memory);
-  checkpoint::Saving saving(folder_of(1), items, *world);
+  checkpoint::Saving saving(folder_of(1), items, *world, {});
   std::fill(state.begin(), state.end(), -1.0f);
   std::thread([&] { saving.work(); }).join();
   EXPECT_FALSE(saving.agree());
@@ -92,10 +92,13 @@ TEST_F(Saving, SeveralRanksOneAfterTheOther) {
     std::vector<float> data(5);
     for (int step = 1; step <= kSaves; ++step) {
       std::fill(data.begin(), data.end(), static_cast<float>(10 * step + world.rank()));
-      Items items{{part_of("model.w", data, 5 * world.rank(), 15)}, {{"train.step", step}}};
+      const auto items_of = [&](int rank) {
+        return Items{{part_of("model.w", data, 5 * rank, 15)}, {{"train.step", step}}};
+      };
+      Items items = items_of(world.rank());
       std::vector<std::byte> memory(static_cast<std::size_t>(copy_bytes(items)));
       copy_tensors(items, memory);
-      checkpoint::Saving saving(folder_of(step), items, world);
+      checkpoint::Saving saving(folder_of(step), items, world, items_of);
       do {
         std::thread writer([&] { saving.work(); });
         world.barrier();  // training communicates meanwhile
@@ -116,8 +119,11 @@ TEST_F(Saving, SeveralRanksOneAfterTheOther) {
 TEST_F(Saving, OneFailsForAll) {
   tests::run_ranks(2, [&](comm::Communicator& world) {
     std::vector<float> data(5, 1);
-    const Items items{{part_of("model.w", data, 5 * world.rank(), 10)}, {}};
-    checkpoint::Saving saving(folder_of(1), items, world);
+    const auto items_of = [&](int rank) {
+      return Items{{part_of("model.w", data, 5 * rank, 10)}, {}};
+    };
+    const Items items = items_of(world.rank());
+    checkpoint::Saving saving(folder_of(1), items, world, items_of);
     if (world.rank() == 1) fs::create_directory(root + "/.tmp-step-00000001/__1_0.distcp");
     EXPECT_NO_THROW(saving.work());
     try {
@@ -130,9 +136,30 @@ TEST_F(Saving, OneFailsForAll) {
     world.barrier();
     EXPECT_TRUE(fs::is_empty(root));
     world.barrier();
-    save(folder_of(2), items, world);
+    save(folder_of(2), items, world, items_of);
   });
   EXPECT_EQ(loaded(folder_of(2), 10), std::vector<float>(10, 1));
+}
+
+// The first rank lists what is in the others' files by the layout. What they wrote must be that.
+TEST_F(Saving, ARankThatSavesOtherThanItsLayoutIsFound) {
+  tests::run_ranks(2, [&](comm::Communicator& world) {
+    std::vector<float> data(5, 1);
+    const auto items_of = [&](int rank) {  // as many bytes, but of another tensor
+      return Items{{part_of(rank == 0 ? "model.w" : "model.v", data, 0, 5)}, {}};
+    };
+    const Items items{{part_of(world.rank() == 0 ? "model.w" : "model.u", data, 0, 5)}, {}};
+    try {
+      save(folder_of(1), items, world, items_of);
+      ADD_FAILURE() << "saved";
+    } catch (const EngineError& error) {
+      EXPECT_EQ(error.error().code, ExitCode::kBug);
+      EXPECT_NE(error.error().message.find("rank 1 saved other tensors than its layout has"),
+                std::string::npos)
+          << error.error().message;
+    }
+  });
+  EXPECT_TRUE(fs::is_empty(root));
 }
 
 TEST_F(Saving, GivesUpWhenAsked) {
@@ -140,7 +167,7 @@ TEST_F(Saving, GivesUpWhenAsked) {
   std::vector<float> data(5, 1);
   std::stop_source stop;
   stop.request_stop();
-  checkpoint::Saving saving(folder_of(1), {{part_of("model.w", data, 0, 5)}, {}}, *world);
+  checkpoint::Saving saving(folder_of(1), {{part_of("model.w", data, 0, 5)}, {}}, *world, {});
   saving.work(stop.get_token());
   EXPECT_THROW(saving.agree(), EngineError);
   EXPECT_TRUE(fs::is_empty(root));
@@ -165,7 +192,7 @@ TEST_F(Saving, AHundredSavesBehindTrainingKeepNothing) {
     std::stop_source stop;
     if (step % 3 == 0) stop.request_stop();
     try {
-      checkpoint::Saving saving(folder_of(1), copied, *world);
+      checkpoint::Saving saving(folder_of(1), copied, *world, {});
       do std::thread([&] { saving.work(stop.get_token()); }).join();
       while (!saving.agree());
     } catch (const EngineError&) {

@@ -115,7 +115,8 @@ TEST_P(OptimizerState, ComesBackOnAnyNumberOfRanks) {
   const Whole saved = with_ranks(GetParam(), 3, [&](const RankState& state) {
     fill(state);
     float optimizer_step = 3;
-    checkpoint::save(step, state_items(state, progress, 0.1, optimizer_step), state.world);
+    checkpoint::save(step, state_items(state, progress, 0.1, optimizer_step), state.world,
+                     items_of_ranks(state));
   });
   for (const int ranks : {1, 2, 3, 5}) {
     const Whole loaded = with_ranks(GetParam(), ranks, [&](const RankState& state) {

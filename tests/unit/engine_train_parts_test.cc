@@ -13,6 +13,7 @@
 #include "core/program/memory.h"
 #include "engine/checkpoint/copy.h"
 #include "engine/train/run_state.h"
+#include "engine/train/save_plan.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_model.h"
 
@@ -109,7 +110,8 @@ class Parts : public testing::TestWithParam<const char*> {
       float optimizer_step = 3;
       Progress progress;
       progress.step = 3;
-      checkpoint::save(step, state_items(rank.state(), progress, 0.1, optimizer_step), world);
+      checkpoint::save(step, state_items(rank.state(), progress, 0.1, optimizer_step), world,
+                       items_of_ranks(rank.state()));
     });
     return step;
   }
@@ -147,12 +149,33 @@ TEST_P(Parts, ACopyTakesWhatIsPredicted) {
   tests::run_ranks(layout.num_ranks(), [&](comm::Communicator& world) {
     Rank rank(plan, layout, world);
     const auto buffers = mesh::plan_buffers(rank.part, layout);
-    const program::MemoryContext context{rank.part, layout, buffers, 16, 0, true};
+    const program::MemoryContext context{rank.part, layout, buffers, 16, {}, true};
     float optimizer_step = 3;
     EXPECT_EQ(program::copy_bytes(context).value,
               checkpoint::copy_bytes(state_items(rank.state(), {}, 0.1, optimizer_step)))
         << world.rank();
   });
+}
+
+// The first rank lists the tensors of all others' files by the layout.
+TEST_P(Parts, WhatARankSavesFollowsFromTheLayout) {
+  const run::Plan plan = plan_of(GetParam(), recipe::OptimizerKind::kAdamW);
+  for (const Layout& layout : {mix(2, 2, 2), mix(1, 4, 1), mix(4, 1, 1), mix(2, 1, 1, 3)})
+    tests::run_ranks(layout.num_ranks(), [&](comm::Communicator& world) {
+      Rank rank(plan, layout, world);
+      float optimizer_step = 3;
+      const auto saved = state_items(rank.state(), {}, 0.1, optimizer_step).tensors;
+      const auto planned = SavePlan(rank.whole, layout).items_of(world.rank()).tensors;
+      ASSERT_EQ(planned.size(), saved.size()) << text_of(layout);
+      for (std::size_t i = 0; i < saved.size(); ++i) {
+        EXPECT_EQ(planned[i].key, saved[i].key);
+        EXPECT_EQ(planned[i].dtype, saved[i].dtype);
+        EXPECT_EQ(planned[i].shape, saved[i].shape);
+        EXPECT_EQ(planned[i].box(), saved[i].box());
+        EXPECT_EQ(planned[i].begin, saved[i].begin);
+        EXPECT_EQ(planned[i].end, saved[i].end);
+      }
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Parts, testing::Values("gpt2", "qwen3"));
