@@ -136,7 +136,7 @@ TEST_P(OptimizerState, ACopyTakesWhatIsPredicted) {
       float optimizer_step = 3;
       const auto buffers = mesh::plan_buffers(state.architecture, ranks);
       const program::MemoryContext context{state.architecture, state.layout, buffers, 16,
-                                           state.world.rank(), true};
+                                           {state.world.rank(), state.world.rank()}, true};
       const Bytes predicted = program::persistent_bytes(
           context)[static_cast<std::size_t>(program::MemoryClass::kCheckpoint)];
       EXPECT_EQ(predicted.value,
