@@ -145,16 +145,36 @@ std::optional<Words> more_stages_than_layers(Case& one) {
   return Words{fmt::format("pp x virtual may be {} at most", one.layers + 2)};
 }
 
+// A degree that divides `count` and the ranks of a stage.
+std::int64_t nearest_of_stage(const Case& one, std::int64_t degree, std::int64_t count) {
+  const std::int64_t ranks = one.dp * one.shard * one.ring * one.ulysses * one.tp;
+  return nearest(degree,
+                 [&](std::int64_t other) { return count % other == 0 && ranks % other == 0; });
+}
+
 std::optional<Words> ep_of_experts(Case& one) {
   if (is_dense(one)) return std::nullopt;
+  one.etp = 1;
   one.ep = one.experts + 1;
-  return Words{"ep is"};
+  const auto ep = nearest_of_stage(one, one.ep, one.experts);
+  return Words{fmt::format("ep is {}, which does not divide {} experts", one.ep, one.experts),
+               fmt::format("the nearest that does is ep {}", ep)};
+}
+
+std::optional<Words> etp_of_columns(Case& one) {
+  if (is_dense(one)) return std::nullopt;
+  const std::int64_t columns = one.family == "mixtral" ? one.ffn : one.expert_ffn;
+  one.ep = 1;
+  one.etp = columns + 1;
+  return Words{
+      fmt::format("etp is {}, which does not divide {} columns of an expert", one.etp, columns),
+      fmt::format("the nearest that does is etp {}", nearest_of_stage(one, one.etp, columns))};
 }
 
 std::optional<Words> ep_of_none(Case& one) {
   if (!is_dense(one)) return std::nullopt;
   one.ep = 2;
-  return Words{"ep is"};
+  return Words{"ep is 2 and etp 1, but the model has no experts", "set ep and etp to 1"};
 }
 
 constexpr Break kBreaks[] = {
@@ -172,6 +192,7 @@ constexpr Break kBreaks[] = {
     {"layers of stages", layers_of_stages},
     {"more stages than layers", more_stages_than_layers},
     {"ep of experts", ep_of_experts},
+    {"etp of columns", etp_of_columns},
     {"ep of none", ep_of_none},
 };
 
@@ -232,7 +253,7 @@ TEST(Random, SchedulesOfFilesAreRefused) {
   one.schedule = "own.csv";
   const File files[] = {
       {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n", "rank 1, cell 3 (1F1): there is no 1B1 for it"},
-      {"0F0,0F1,0B0,0B1\n2F0,2B0,2F1,2B1\n", "set pp and virtual as in the file"},
+      {"0F0,0F1,0B0,0B1\n2F0,2B0,2F1,2B1\n", "no rank works on stage 1"},
       {"0F0,0F1,0B0,0B1\n0F0,1F0,1F1,1B0,1B1\n", "stage 0 is on rank 1 too"},
       {"0F0,0B0\n1F0,1B0\n", "the schedule's file has 1 micro-batches, but a step 2 of each rank"},
       {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "the schedule hangs: rank 0 at 0B0"},

@@ -102,12 +102,18 @@ void compare_bytes(const Case& one, const Trajectory& run, std::size_t rank, Fau
   }
 }
 
+// In fp32 those of the first step: later ones follow rounded parameters.
+std::span<const double> norms(const Case& one, const Trajectory& run) {
+  const std::span<const double> all = run.grad_norms;
+  return one.precision == "fp32" ? all.first(1) : all;
+}
+
 void compare_all(const Case& one, const Trajectory& run, const Trajectory& truth, Faults& faults) {
   const double tolerance = tolerance_of(one);
   if (run.initial_parameters != truth.initial_parameters)
     faults.push_back("initial parameters differ");
   compare("loss", run.losses, truth.losses, tolerance, faults);
-  compare("gradient norm", run.grad_norms, truth.grad_norms, tolerance, faults);
+  compare("gradient norm", norms(one, run), norms(one, truth), tolerance, faults);
   compare_gradients(one, run, truth, faults);
   if (one.precision == "fp64") compare_parameters(one, run, truth, faults);
   for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
