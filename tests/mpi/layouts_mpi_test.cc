@@ -41,7 +41,7 @@ std::vector<mesh::Layout> layouts_of(int num_ranks) {
   return layouts;
 }
 
-// Experts whose ranks share layers and rows, with room for some of the tokens.
+// Experts whose ranks share layers, rows and the experts, with room for some of the tokens.
 Experiment experts_of(const mesh::Layout& layout) {
   Experiment experiment = experiment_of(layout);
   experiment.model = support::small_model("deepseek_v3");
@@ -54,7 +54,11 @@ std::vector<Experiment> experiments_of(int num_ranks) {
   std::vector<Experiment> experiments;
   for (const mesh::Layout& layout : layouts_of(num_ranks))
     experiments.push_back(experiment_of(layout));
-  if (num_ranks == 4) experiments.push_back(experts_of({.cp = 2, .tp = 2, .zero = 2}));
+  if (num_ranks < 4) experiments.push_back(experts_of({.shard = num_ranks, .ep = num_ranks}));
+  if (num_ranks != 4) return experiments;
+  experiments.push_back(experts_of({.cp = 2, .tp = 2, .zero = 2}));
+  experiments.push_back(experts_of({.dp = 2, .shard = 2, .ep = 2, .zero = 3}));
+  experiments.push_back(experts_of({.cp = 2, .tp = 2, .ep = 2, .etp = 2}));
   return experiments;
 }
 

@@ -332,9 +332,6 @@ TEST(Part, HeadsDivideOverUlyssesRanks) {
   layout.cp = layout.ulysses = 4;
   layout.tp = 2;  // leaves two heads
   EXPECT_FALSE(part_of(whole, layout, 0));
-  layout = {};
-  layout.cp = 2;
-  EXPECT_FALSE(part_of(whole_of("mixtral"), layout, 0));
 }
 
 }  // namespace
