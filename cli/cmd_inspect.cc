@@ -75,8 +75,8 @@ std::string explanation_of(const run::ShapePlan& shape) {
   for (const auto& one : predicted.classes) {
     double bytes = 0;
     for (const Bytes part : one.bytes) bytes += static_cast<double>(part.value);
-    text +=
-        fmt::format("  memory: {} on each of {} ranks\n", supervise::short_bytes(bytes), one.count);
+    text += fmt::format("  memory: {} on {}\n", supervise::short_bytes(bytes),
+                        one.count == 1 ? "one rank" : fmt::format("each of {} ranks", one.count));
   }
   for (const auto& one : shape.rejected)
     text += fmt::format("  ruled out {}: {} (nearest: {})\n", one.count, one.reason, one.nearest);
@@ -107,8 +107,7 @@ Result<ExitCode> cmd_list(const InspectArguments& arguments) {
     } else if (arguments.json) {
       print(to_json(*status).dump() + "\n");
     } else {
-      print_line(fmt::format("{}  {}  step {}/{}{}", path, status->state, status->step,
-                             status->num_steps, status->job.empty() ? "" : "  job " + status->job));
+      print_line(fmt::format("{}  {}", path, to_line(*status)));
     }
   }
   return ExitCode::kDone;

@@ -16,6 +16,7 @@
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/parity/parity.h"
 #include "launcher/resume/differences.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/submit/job_state.h"
@@ -34,6 +35,13 @@ Status refuse_checkpoint(const std::string& path) {
               "add --recipe FILE to begin a new run from it");
 }
 
+Status refuse_parity(const run::Directory& directory) {
+  if (!parity::is_parity_run(directory)) return {};
+  return fail(ExitCode::kUsage,
+              fmt::format("{} is a parity run: it trained nothing to go on with", directory.root),
+              "`ptrain run RECIPE` trains, `ptrain run RECIPE --parity` compares again");
+}
+
 using Planner = std::function<Result<plan::Planning>(const recipe::LoadedRecipe&)>;
 
 std::vector<std::string> all_overrides(const ResumeArguments& arguments) {
@@ -46,7 +54,8 @@ std::vector<std::string> all_overrides(const ResumeArguments& arguments) {
 bool is_for_slurm(std::string_view field) {
   for (const char* section :
        {"cluster.slurm.account", "cluster.slurm.qos", "cluster.slurm.time", "cluster.slurm.comment",
-        "cluster.slurm.extra", "cluster.setup", "cluster.env", "cluster.container"})
+        "cluster.slurm.extra", "cluster.setup", "cluster.env", "cluster.container",
+        "cluster.launcher", "cluster.local_copy"})
     if (field.starts_with(section)) return true;
   return false;
 }
@@ -177,6 +186,7 @@ Result<ExitCode> resume_in_job(const ResumeArguments& arguments, const run::Dire
 Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   PTRAIN_CHECK(refuse_checkpoint(arguments.from));
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
+  PTRAIN_CHECK(refuse_parity(directory));
   PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   recipe::Recipe recipe = plan.recipe;
   if (const auto overrides = all_overrides(arguments); !overrides.empty()) {

@@ -8,6 +8,7 @@
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/parity/parity.h"
 #include "launcher/resume/verify.h"
 #include "launcher/submit/follow.h"
 #include "launcher/submit/job_file.h"
@@ -64,6 +65,7 @@ Result<RunStatus> status_of(const run::Directory& directory) {
   PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   RunStatus status;
   status.directory = directory.root;
+  status.parity = parity::is_parity_run(directory);
   status.attempt = supervise::next_attempt(directory) - 1;
   status.step = last_step(directory);
   for (const auto& shape : plan.recipe.shapes) status.num_steps += shape.steps;
@@ -88,12 +90,29 @@ Result<RunStatus> status_of(const run::Directory& directory) {
   return status;
 }
 
+namespace {
+
+std::string progress_text(const RunStatus& status) {
+  if (status.parity)
+    return fmt::format("attempt: {}\na parity run: nothing is trained", status.attempt);
+  return fmt::format("attempt: {}\nstep: {}/{}\ncheckpoint: {}", status.attempt, status.step,
+                     status.num_steps,
+                     status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
+}
+
+}  // namespace
+
+std::string to_line(const RunStatus& status) {
+  const std::string progress =
+      status.parity ? "parity" : fmt::format("step {}/{}", status.step, status.num_steps);
+  return fmt::format("{}  {}{}", status.state, progress,
+                     status.job.empty() ? "" : "  job " + status.job);
+}
+
 std::string to_text(const RunStatus& status) {
   std::string text = fmt::format("{}\nstate: {}", status.directory, status.state);
   if (!status.job.empty()) text += fmt::format("\njob: {} {}", status.job, status.job_state);
-  text += fmt::format("\nattempt: {}\nstep: {}/{}\ncheckpoint: {}", status.attempt, status.step,
-                      status.num_steps,
-                      status.checkpoint < 0 ? "none" : std::to_string(status.checkpoint));
+  text += "\n" + progress_text(status);
   if (status.code >= 0)
     text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
@@ -110,6 +129,7 @@ nlohmann::json to_json(const RunStatus& status) {
           {"state", status.state},
           {"job", status.job},
           {"job_state", status.job_state},
+          {"parity", status.parity},
           {"attempt", status.attempt},
           {"step", status.step},
           {"num_steps", status.num_steps},

@@ -16,6 +16,7 @@ struct RunStatus {
   std::string state;
   std::string job;               // of Slurm, submitted last; empty: none
   std::string job_state;         // in words: "waits in the queue (Resources)"
+  bool parity = false;           // it compares layouts, and trains nothing
   int attempt = 0;               // 0: none was started
   std::int64_t step = 0;         // last finished
   std::int64_t num_steps = 0;    // of all shapes
@@ -29,6 +30,7 @@ struct RunStatus {
 
 Result<RunStatus> status_of(const run::Directory& directory);
 std::string to_text(const RunStatus& status);
+std::string to_line(const RunStatus& status);  // after the path, as `ptrain list` shows it
 nlohmann::json to_json(const RunStatus& status);
 
 }  // namespace ptrain::cli

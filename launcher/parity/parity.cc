@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "launcher/base/file.h"
@@ -140,5 +141,10 @@ class Driver {
 }  // namespace
 
 Result<Outcome> run_parity(const supervise::Setup& setup) { return Driver(setup).run(); }
+
+bool is_parity_run(const run::Directory& directory) {
+  std::error_code ignored;  // what cannot be looked at is none
+  return std::filesystem::is_directory(directory.parity(), ignored);
+}
 
 }  // namespace ptrain::parity

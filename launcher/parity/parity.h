@@ -31,4 +31,7 @@ struct Outcome {
 // verdict into the run directory, but trains nothing. Errors: what keeps it from comparing.
 Result<Outcome> run_parity(const supervise::Setup& setup);
 
+// Whether the run was one of these, so that there is nothing to go on with.
+bool is_parity_run(const run::Directory& directory);
+
 }  // namespace ptrain::parity

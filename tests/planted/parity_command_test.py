@@ -148,6 +148,13 @@ class Parity(unittest.TestCase):
                       "micro-batch 0", ran.stderr)
         status = self.command(["status", "shown"])
         self.assertIn("differs from one rank", status.stdout)
+        self.assertIn("a parity run: nothing is trained", status.stdout)
+        self.assertNotIn("step:", status.stdout)
+        listed = self.command(["list", "."]).stdout
+        self.assertIn("shown  failed  parity\n", listed)
+        resumed = self.command(["resume", "shown"])
+        self.assertEqual(resumed.returncode, 2, resumed.stderr)
+        self.assertIn("is a parity run: it trained nothing to go on with", resumed.stderr)
 
     def test_a_rank_that_dies_is_named(self):
         environment = dict(os.environ, PTRAIN_TEST_FAULT="kill train.forward.block.begin 1 1")
