@@ -52,7 +52,9 @@ HfModel read_hf_model(const Node& root, const FindModel& find_model,
                             "model.hf says it: leave it out, or change a copy of config.json"});
   const auto file = find_model(hf->text + "/config.json");
   if (!file) {
-    violations.push_back({hf->place, "model.hf", file.error().message});
+    violations.push_back(
+        {hf->place, "model.hf",
+         file.error().message + "; nothing is fetched: name a folder that was downloaded"});
     return result;
   }
   auto config = model::from_hf_config(file->text);

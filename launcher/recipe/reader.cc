@@ -38,9 +38,22 @@ bool is_moot(const Breach& breach, const Violations& violations) {
   });
 }
 
+// Whether the file or folder that gives the fields of `model` gave none.
+bool lacks_model(const Violations& violations) {
+  return std::ranges::any_of(violations, [](const Violation& violation) {
+    return violation.path == "model.hf" || violation.path == "model.file";
+  });
+}
+
+bool is_of_model(const Breach& breach) {
+  return std::ranges::any_of(breach.paths,
+                             [](const std::string& path) { return is_within(path, "model"); });
+}
+
 void add_breaches(const Node& root, const Recipe& recipe, Violations& violations) {
+  const bool has_model = !lacks_model(violations);
   for (const Breach& breach : check(recipe)) {
-    if (is_moot(breach, violations)) continue;
+    if (is_moot(breach, violations) || (!has_model && is_of_model(breach))) continue;
     const std::string& path = breach.paths.front();
     violations.push_back({place_of(root, path), path, breach.message});
   }

@@ -62,8 +62,10 @@ TEST(HfFolder, RefusesFieldsBesideIt) {
 
 TEST(HfFolder, SaysWhatIsMissing) {
   const std::string text = why({"model.hf=missing"});
-  EXPECT_TRUE(has(text, "model.hf: there is no such file")) << text;
+  EXPECT_TRUE(has(text, "model.hf: there is no such file; nothing is fetched: name a folder"))
+      << text;
   EXPECT_FALSE(has(text, "hidden_size")) << text;
+  EXPECT_FALSE(has(text, "vocab_size")) << text;
 }
 
 TEST(HfFolder, RefusesWhatARecipeMayNotSay) {
