@@ -119,7 +119,7 @@ def write_tokens(path, tokenizer, end, kind, paths):
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--tokenizer", required=True, help="tokenizer.json")
     parser.add_argument("--end-of-document", required=True, help="token put after each document")
