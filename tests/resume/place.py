@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 
+ENDLESS = 1000000  # steps: more than any machine makes
 RECIPE = """\
 version: 1
 name: resumed
