@@ -335,7 +335,9 @@ TEST_P(RouterLosses, DropTheLastTokensOfARow) {
   EXPECT_GT(sums.num_dropped, 0);
   EXPECT_EQ(sums.num_dropped, sums_of_one.num_dropped);
   EXPECT_EQ(sums.loads, sums_of_one.loads);
-  if (router.architecture.decoder.moe.has_bias) EXPECT_EQ(router.dbias, alone.dbias);
+  if (router.architecture.decoder.moe.has_bias) {
+    EXPECT_EQ(router.dbias, alone.dbias);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
