@@ -113,9 +113,10 @@ std::uint32_t token_at(Bytes bytes, std::size_t at, std::size_t width) {
 
 void read_bin(const SourceFile& file, std::int64_t end_token, DocumentSink& sink) {
   if (end_token < 0)
-    throw EngineError(ExitCode::kUsage,
-                      fmt::format("{}: where a document ends is not known", file.path),
-                      "give data.end_token, e.g. 50256 for tokens of GPT-2");
+    throw EngineError(
+        ExitCode::kUsage, fmt::format("{}: where a document ends is not known", file.path),
+        "give data.end_token, e.g. 50256 for tokens of GPT-2; a number that no token has "
+        "where nothing ends documents");
   const TokenFile tokens = describe(file);
   const auto width = static_cast<std::size_t>(tokens.width);
   std::int64_t number = 1;

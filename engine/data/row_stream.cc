@@ -46,8 +46,10 @@ RowStream::RowStream(std::shared_ptr<const Index> index, Loader::Options options
       num_places_(std::ssize(order_)) {
   PT_CHECK(options_.sequence >= 1 && options_.packing.window >= 1);
   if (!has_targets(*index_))
-    throw EngineError(ExitCode::kUnusable, "no document of the data has a token to predict",
-                      "give files with more text");
+    throw EngineError(
+        ExitCode::kUnusable, "no document of the data has a token to predict",
+        "give files with more text; of messages and prompts only answers are learned, "
+        "unless data.loss_on is all");
   position_.packer = packer();
   position_.seed = options_.seed;
   position_.index_hash = identity_;

@@ -35,10 +35,11 @@ std::string from_first(comm::Communicator& world, const std::function<std::strin
 
 void check_vocabulary(const data::Index& index, std::int64_t vocab_size) {
   if (index.vocabulary() <= vocab_size) return;
-  throw EngineError(ExitCode::kUnusable,
-                    "the data holds tokens up to " + std::to_string(index.vocabulary() - 1) +
-                        ", but the model has " + std::to_string(vocab_size),
-                    "set model.vocab_size to that of the tokenizer");
+  throw EngineError(
+      ExitCode::kUnusable,
+      "the data holds tokens up to " + std::to_string(index.vocabulary() - 1) +
+          ", but the model has " + std::to_string(vocab_size),
+      "make the data with the model's tokenizer, or set model.vocab_size to that of theirs");
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ TEST_F(OpenData, TokensBeyondTheModelsVocabularyAreRefused) {
   } catch (const EngineError& error) {
     EXPECT_EQ(error.error().code, ExitCode::kUnusable);
     EXPECT_EQ(error.error().message, "the data holds tokens up to 320, but the model has 320");
-    EXPECT_NE(error.error().hint.find("model.vocab_size"), std::string::npos);
+    EXPECT_NE(error.error().hint.find("model's tokenizer, or set model.vocab_size"),
+              std::string::npos);
   }
 }
 
