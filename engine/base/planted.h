@@ -69,6 +69,8 @@ enum class Bug {
   kRowLost,               // a resumed run starts one row late
   kCarriedLost,           // documents that a change of shape carries over get lost
   kExpertsStartAtZero,    // initial values of experts are zero
+  kAuxiliaryDropped,      // balance and z losses are told, but give no gradient
+  kRoutedAgain,           // recomputation chooses experts again, and otherwise
   kCount
 };
 

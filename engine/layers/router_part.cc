@@ -79,6 +79,7 @@ Task RouterPart::choose(const Context& context, const Tensor& normed, const Kept
 
 void RouterPart::follow(const Context& context, const Tensor& normed, const Kept& kept) const {
   make_logits(context, normed, kept.logits);
+  if (planted(Bug::kRoutedAgain)) kernels::choose_experts(shape_, kept.logits, {}, kept.chosen);
   remake(kept);
 }
 
@@ -144,7 +145,8 @@ void RouterPart::router_gradient(const Context& context, const Kept& kept, const
   const RouterRows& rows = choices.rows;
   const auto own = rows.row_of_own();
   std::vector<std::int32_t> row_of(own.begin(), own.end());
-  if (moe_.balance_loss == 0 && moe_.z_loss == 0) std::ranges::fill(row_of, -1);
+  if ((moe_.balance_loss == 0 && moe_.z_loss == 0) || planted(Bug::kAuxiliaryDropped))
+    std::ranges::fill(row_of, -1);
   std::vector<Buffer> buffers;
   const auto scratch = [&](std::int64_t count, std::int64_t cols) {
     return take_scratch(context.arena, dtype_, count, cols, buffers);

@@ -75,6 +75,8 @@ CAUGHT_BY = {
     "end_not_learned": ("unit_engine_data", "Loader.HandCalculation"),
     "row_lost": ("parity_resume", "Resume.OnTheSameLayoutIsBitExact"),
     "carried_lost": ("unit_engine_data", "Loader.AChangeOfShapeLosesAndRepeatsNothing"),
+    "auxiliary_dropped": ("unit_engine_layers", "Families/RouterLosses.GradientsAreThoseOfThePlainFormulas/qwen3_moe_ring1_ulysses1_tp1"),
+    "routed_again": ("parity_experts", "FamiliesByLayouts/Experts.DropTheSameTokens/mixtral_recompute"),
     "experts_start_at_zero": ("unit_engine_state", "InitialValues.OfEachExpertAreItsOwn"),
     "shards_swapped": ("unit_engine_checkpoint", "Foreign.OursLoadsOnOtherRanks"),
 }

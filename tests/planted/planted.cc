@@ -85,7 +85,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "end_not_learned",
     "row_lost",
     "carried_lost",
-    "experts_start_at_zero"};
+    "experts_start_at_zero",
+    "auxiliary_dropped",
+    "routed_again"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {
