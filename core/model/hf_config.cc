@@ -161,6 +161,11 @@ class Importer {
       for (const json& word : *found) words.push_back(word.is_string() ? word : json(""));
     if (std::ssize(words) < model().num_hidden_layers)
       return reader_.refuse("layer_types", "needs a word for every layer");
+    for (const std::string& word : words)
+      if (word != kFullAttention && word != kSlidingAttention)
+        return reader_.refuse("layer_types",
+                              fmt::format("'{}' is not known; allowed: {}, {}", word.substr(0, 60),
+                                          kFullAttention, kSlidingAttention));
     words.resize(static_cast<std::size_t>(std::max<std::int64_t>(model().num_hidden_layers, 0)));
     model().max_window_layers = 0;
     const bool slides = std::find(words.begin(), words.end(), kSlidingAttention) != words.end();

@@ -18,6 +18,8 @@ class ExpertReader {
     // transformers 5 has one name for all families.
     if (family_.uses("num_experts")) reader_.read("num_local_experts", model_.num_experts);
     read("num_experts_per_tok", model_.num_experts_per_tok);
+    if (model_.num_experts > 0 && model_.num_experts_per_tok == 0)
+      reader_.refuse("num_experts_per_tok", "missing or 0");
     read("moe_intermediate_size", model_.moe_intermediate_size);
     read("n_shared_experts", model_.n_shared_experts);
     read("first_k_dense_replace", model_.first_k_dense_replace);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/model/architecture.h"
 #include "core/model/family.h"
@@ -184,6 +185,14 @@ TEST(Experts, AConfigComesBackAsItWent) {
     EXPECT_EQ(again.model, whole) << whole.family;
     EXPECT_EQ(again.warnings, std::vector<std::string>{}) << whole.family;
   }
+}
+
+TEST(Experts, AConfigThatSendsTokensToNoneIsRefused) {
+  auto config = nlohmann::json::parse(
+      to_hf_config(complete(mixtral_8x7b()).value(), DType::kFloat32).value());
+  config["num_experts_per_tok"] = 0;
+  EXPECT_EQ(from_hf_config(config.dump()).error().message,
+            "a model that cannot be trained here: num_experts_per_tok: missing or 0");
 }
 
 std::string error_of(const recipe::Model& model) {

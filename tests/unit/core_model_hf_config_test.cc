@@ -164,6 +164,11 @@ TEST(HfConfig, WhatCannotBeTrainedIsNamedAllAtOnce) {
   EXPECT_EQ(error_of(kLlama31, {{"rms_norm_eps", 0}, {"rope_theta", 0.0}}),
             "a model that cannot be trained here: rms_norm_eps: 0 is not above zero; rope_theta: 0 "
             "is not above zero");
+  json words = std::vector<std::string>(24, "full_attention");
+  words[7] = "linear_attention";
+  EXPECT_EQ(error_of(kQwen25, {{"layer_types", words}}),
+            "a model that cannot be trained here: layer_types: 'linear_attention' is not known; "
+            "allowed: full_attention, sliding_attention");
   for (const char* text : {"", "[]", "{", "{\"model_type\": 3}"})
     EXPECT_FALSE(from_hf_config(text));
 }
