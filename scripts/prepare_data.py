@@ -19,6 +19,7 @@ others than the assistant, are no targets. Any other FILE is one document. In th
 
 import argparse
 import array
+import codecs
 import itertools
 import json
 import os
@@ -32,19 +33,29 @@ NARROW, WIDE = (8, "H", 2), (4, "i", 4)  # Megatron's code of the type, that of 
 def documents(paths):
     """(place, parts) of every document; a part is (text, whether it is learned)."""
     for path in paths:
-        if not path.endswith((".jsonl", ".ndjson")):
-            with open(path, encoding="utf-8") as file:
-                yield path, [(file.read(), True)]
-            continue
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:  # bytes: line ends of a text stay as they are
+            if not path.endswith((".jsonl", ".ndjson")):
+                yield path, [(decoded(path, file.read()), True)]
+                continue
             for number, line in enumerate(file, 1):
+                line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
                 if line.strip():
-                    yield f"{path}:{number}", parts_of(f"{path}:{number}", line)
+                    place = f"{path}:{number}"
+                    yield place, parts_of(place, decoded(place, line))
+
+
+def decoded(place, data):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SystemExit(f"prepare_data: {place}: not UTF-8 at its byte {error.start + 1}") from error
 
 
 def text_of(place, value, key):
     if not isinstance(value, dict) or not isinstance(value.get(key), str):
         raise SystemExit(f'prepare_data: {place}: expected an object with the text "{key}"')
+    if any("\ud800" <= letter <= "\udfff" for letter in value[key]):
+        raise SystemExit(f'prepare_data: {place}: "{key}" has half of a surrogate pair')
     return value[key]
 
 
@@ -53,6 +64,8 @@ def parts_of(place, line):
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise SystemExit(f"prepare_data: {place}: {error}") from error
+    except RecursionError as error:
+        raise SystemExit(f"prepare_data: {place}: JSON that is nested too deep") from error
     if isinstance(value, dict) and "messages" in value:
         return parts_of_messages(place, value["messages"])
     if isinstance(value, dict) and ("prompt" in value or "completion" in value):
@@ -127,11 +140,20 @@ def read_arguments():
     return parser.parse_args()
 
 
-def main():
-    arguments = read_arguments()
+def read_tokenizer(path):
     from tokenizers import Tokenizer  # after the arguments: --help works without it
 
-    tokenizer = Tokenizer.from_file(arguments.tokenizer)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        return Tokenizer.from_str(text)
+    except Exception as error:  # the library has no narrower class
+        raise SystemExit(f"prepare_data: {path}: no tokenizer.json: {error}") from error
+
+
+def main():
+    arguments = read_arguments()
+    tokenizer = read_tokenizer(arguments.tokenizer)
     end = tokenizer.token_to_id(arguments.end_of_document)
     if end is None:
         raise SystemExit(f"prepare_data: the tokenizer has no token '{arguments.end_of_document}'")

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 SOURCE, PTRAIN = pathlib.Path(sys.argv[1]), sys.argv[2]
 END = "<|endoftext|>"
-TEXTS = ["the cat sat on the mat", "a ünïcode line\nand another", "", "the end"]
+TEXTS = ["the cat sat\r\non the mat", "a ünïcode line\nand another", "", "the end"]
 
 RECIPE = """
 version: 1
@@ -40,9 +40,9 @@ def make_tokenizer(path):
     return tokenizer
 
 
-def run(folder, *files, output="corpus", end=END):
+def run(folder, *files, output="corpus", end=END, tokenizer="tokenizer.json"):
     return subprocess.run(
-        [sys.executable, SOURCE / "scripts/prepare_data.py", "--tokenizer", folder / "tokenizer.json",
+        [sys.executable, SOURCE / "scripts/prepare_data.py", "--tokenizer", folder / tokenizer,
          "--end-of-document", end, "--output", folder / output, *files],
         capture_output=True, text=True)
 
@@ -100,7 +100,17 @@ def check_silent(folder, tokenizer, end):
 
 def check_refusals(folder):
     (folder / "bad.jsonl").write_text('{"text": "a"}\n{"txt": 1}\n')
+    for name, data in [("latin.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n'), ("latin.txt", b"caf\xe9"),
+                       ("half.jsonl", b'{"text": "a\\ud800"}\n'), ("deep.jsonl", b"[" * 100000)]:
+        (folder / name).write_bytes(data)
     for result, word in [(run(folder, folder / "bad.jsonl", output="no"), "bad.jsonl:2"),
+                         (run(folder, folder / "latin.jsonl", output="no"), "latin.jsonl:2: not UTF-8"),
+                         (run(folder, folder / "latin.txt", output="no"), "latin.txt: not UTF-8"),
+                         (run(folder, folder / "half.jsonl", output="no"), "half.jsonl:1: "),
+                         (run(folder, folder / "deep.jsonl", output="no"), "deep.jsonl:1: "),
+                         (run(folder, folder / "one.txt", output="no", tokenizer="one.txt"),
+                          "no tokenizer.json"),
+                         (run(folder, folder / "one.txt", output="no", tokenizer="no.json"), "No such file"),
                          (run(folder, folder / "missing.txt", output="no"), "missing.txt"),
                          (run(folder, folder / "one.txt", output="no", end="<none>"), "<none>")]:
         assert result.returncode != 0 and word in result.stderr, result.stderr
@@ -112,9 +122,9 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tokenizer = make_tokenizer(folder / "tokenizer.json")
-        (folder / "one.txt").write_text(TEXTS[0], encoding="utf-8")
+        (folder / "one.txt").write_bytes(TEXTS[0].encode())  # its line ends stay
         lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS[1:])
-        (folder / "more.jsonl").write_text(lines, encoding="utf-8")
+        (folder / "more.jsonl").write_bytes(b"\xef\xbb\xbf" + lines.encode())
         end = tokenizer.token_to_id(END)
         expected = [tokenizer.encode(text).ids + [end] for text in TEXTS]
         result = run(folder, folder / "one.txt", folder / "more.jsonl")
