@@ -31,11 +31,9 @@ ExpertShare::Counts ExpertShare::count(const kernels::ExpertRows& own) {
   return counts;
 }
 
-Exchange ExpertShare::tell(const Counts& counts, const Tensor& arrived) const {
+Exchange ExpertShare::tell(Counts& counts, const Tensor& arrived) const {
   PT_CHECK(std::ssize(counts) == place_.ep * num_held_ && arrived.cols == num_counts());
-  // Sent from where it lies, which no one changes.
-  auto* own = const_cast<std::int32_t*>(counts.data());
-  const Tensor of_all = contiguous(own, DType::kInt32, place_.ep, num_held_);
+  const Tensor of_all = contiguous(counts.data(), DType::kInt32, place_.ep, num_held_);
   const Tensor of_ranks = contiguous(arrived.data, DType::kInt32, place_.size(), num_held_);
   std::vector<comm::Piece> sends, receives;
   for (int rank = 0; rank < place_.size(); ++rank) {

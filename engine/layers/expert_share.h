@@ -22,12 +22,11 @@ class ExpertShare {
   // Parts that the results of a row come in.
   int num_parts() const { return place_.etp; }
 
-  // For ranks that are not alone. How many rows each expert gets, of all; alive until the exchange
-  // is made.
+  // For ranks that are not alone. How many rows each expert gets, of all.
   using Counts = std::vector<std::int32_t>;
   static Counts count(const kernels::ExpertRows& own);
   // Fills arrived [1, num_counts]: by rank, how many of its rows come for each expert held here.
-  Exchange tell(const Counts& counts, const Tensor& arrived) const;
+  Exchange tell(Counts& counts, const Tensor& arrived) const;
   // The rows that come.
   kernels::ExpertRuns runs(const Tensor& arrived) const;
 

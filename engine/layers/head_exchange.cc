@@ -80,13 +80,11 @@ Exchange HeadExchange::all_to_all(Tensor sent, Tensor received) const {
     };
     std::vector<comm::Piece> sends, receives;
     for (int rank = 0; rank < ranks_.size; ++rank) {
-      if (rank == ranks_.rank) continue;
       sends.push_back(piece(sent, rank));
       receives.push_back(piece(received, rank));
     }
-    return ranks.exchange(sends, receives);
+    return ranks.all_to_all_v(sends, receives);
   };
-  copy_tensor(block(sent, ranks_.rank), block(received, ranks_.rank));
   return {ExchangeKind::kAllToAll, ExchangeAxis::kUlysses, start};
 }
 

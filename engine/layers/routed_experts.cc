@@ -44,7 +44,7 @@ int RoutedExperts::num_results() const {
 
 Task RoutedExperts::tell(const Context&, const ExpertRows& own, const Kept& kept) const {
   if (share_.alone()) co_return;
-  const ExpertShare::Counts counts = ExpertShare::count(own);
+  ExpertShare::Counts counts = ExpertShare::count(own);
   co_await exchange(share_.tell(counts, kept.arrived));
 }
 

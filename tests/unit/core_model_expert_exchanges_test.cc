@@ -65,6 +65,22 @@ TEST(ExpertExchanges, SharedExpertsAreSplitOverTheTensorAxis) {
   EXPECT_EQ(text_of(expert_exchanges(shared_by("deepseek_v2", 1, 2, 1), Call::kForward)), "");
 }
 
+// Of two choices a token, each to the two ranks with columns of its expert: rows in bf16, and what
+// experts make of them in fp32; backward the gradient and the input, with a weight, and gradients.
+TEST(ExpertExchanges, RowsTravelToTheRanksOfTheirExperts) {
+  auto part = shared_by("mixtral", 1, 1, 1);
+  part.experts = {.ep = 5, .etp = 2};
+  const std::string rows = "ep all_to_all " + std::to_string(2 * 2 * kHidden * 2);
+  const std::string back = "ep all_to_all " + std::to_string(2 * 2 * kHidden * 4);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)),
+            "ep all_to_all 0, " + rows + ", " + back);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), rows);
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRemake)), "");
+  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)),
+            "ep all_to_all " + std::to_string(2 * 2 * (2 * kHidden * 2 + 4)) + ", ep all_to_all " +
+                std::to_string(2 * 2 * (kHidden + 1) * 4));
+}
+
 // First of the feed-forward, then of attention.
 TEST(ExpertExchanges, AreThoseOfTheirBlocksBackward) {
   const auto part = shared_by("deepseek_v2", 2, 2, 1);
