@@ -7,7 +7,7 @@
 namespace ptrain::layers {
 
 // How the ranks of an axis share tokens: each holds the rows of its own; `whole` has the rows of
-// all, rank by rank, in one piece of memory. A rank alone holds all, and its own rows are the whole.
+// all, rank by rank, in one piece of memory. A rank alone holds all: its own rows are the whole.
 class AxisShare {
  public:
   AxisShare(model::AxisPlace place, ExchangeAxis axis) : place_(place), axis_(axis) {}

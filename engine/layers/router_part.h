@@ -14,8 +14,8 @@ namespace ptrain::layers {
 // A layer's router: which experts a token passes, and how much each counts. It works in the wide
 // dtype, on a rank's own tokens of the stream. Its auxiliary losses are those of every row by
 // itself, so that no layout changes them, and enter multiplied by the row's targets, as all losses
-// are sums over targets. So is the room of experts, in the order of a row's tokens: ranks that share
-// rows gather all choices (row_share.h).
+// are sums over targets. So is the room of experts, in the order of a row's tokens: ranks that
+// share rows gather all choices (row_share.h).
 class RouterPart {
  public:
   RouterPart(const model::Architecture& architecture, const model::LayerSpec& spec);

@@ -7,6 +7,7 @@
 #include "engine/data/loader.h"
 #include "tests/support/memory_index.h"
 #include "tests/support/ranks.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::parity {
 namespace {
@@ -52,9 +53,19 @@ struct Result {
   std::string sample;
 };
 
+// Experts that have no room for all tokens.
+run::Plan plan_with_experts(const mesh::Layout& layout) {
+  run::Plan plan = plan_of(layout);
+  plan.recipe.model = support::small_model("mixtral");
+  plan.recipe.model.vocab_size = 320;
+  plan.recipe.model.initializer_range = 0.5;
+  plan.recipe.model.expert_capacity_factor = 0.6;
+  return plan;
+}
+
 // One a rank.
-std::vector<Result> evaluate(const mesh::Layout& layout) {
-  const run::Plan plan = plan_of(layout);
+std::vector<Result> evaluate(const run::Plan& plan) {
+  const mesh::Layout& layout = plan.shapes[0].layout;
   std::vector<Result> results(static_cast<std::size_t>(layout.num_ranks()));
   tests::run_ranks(layout.num_ranks(), [&](comm::Communicator& world) {
     train::ShapeRun shape(plan, 0, world, {});
@@ -110,8 +121,17 @@ mesh::Layout pipeline(mesh::Layout value, int pp, int num_virtual, const char* s
   return value;
 }
 
+void expect_same(const std::vector<Result>& results, const Result& one, const mesh::Layout& of) {
+  for (const Result& result : results) {
+    EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
+    EXPECT_EQ(result.validation.num_targets, one.validation.num_targets);
+    EXPECT_EQ(result.again.loss, result.validation.loss) << "sampling leaves nothing behind";
+    EXPECT_EQ(result.sample, one.sample) << mesh::to_string(of);
+  }
+}
+
 TEST(Evaluation, IsTheSameOnAnyLayout) {
-  const Result one = evaluate(layout(1, 1, 1, 1)).front();
+  const Result one = evaluate(plan_of(layout(1, 1, 1, 1))).front();
   EXPECT_EQ(one.validation.num_targets, targets_of_rows());
   EXPECT_GT(one.sample.size(), 0u);
   EXPECT_LE(one.sample.size(), 40u);
@@ -121,14 +141,19 @@ TEST(Evaluation, IsTheSameOnAnyLayout) {
         with_context(layout(1, 1, 1, 2), 2, 1), with_context(layout(2, 1, 3, 1), 1, 2),
         with_context(layout(1, 1, 1, 1), 2, 2), with_context(shared(2, 1, 1), 3, 1),
         pipeline(layout(1, 1, 1, 2), 2, 1, "1f1b"), pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v"),
-        pipeline(shared(2, 1, 1), 2, 1, "zb_h1")}) {
-    for (const Result& result : evaluate(each)) {
-      EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
-      EXPECT_EQ(result.validation.num_targets, one.validation.num_targets);
-      EXPECT_EQ(result.again.loss, result.validation.loss) << "sampling leaves nothing behind";
-      EXPECT_EQ(result.sample, one.sample) << mesh::to_string(each);
-    }
-  }
+        pipeline(shared(2, 1, 1), 2, 1, "zb_h1")})
+    expect_same(evaluate(plan_of(each)), one, each);
+}
+
+// Which tokens experts have no room for is that of whole rows.
+TEST(Evaluation, OfExpertsIsTheSameWhereRanksShareRows) {
+  const Result one = evaluate(plan_with_experts(layout(1, 1, 1, 1))).front();
+  auto dropless = plan_with_experts(layout(1, 1, 1, 1));
+  dropless.recipe.model.expert_capacity_factor = 0;
+  EXPECT_NE(evaluate(dropless).front().validation.loss, one.validation.loss);
+  for (const auto& each : {shared(2, 1, 2), with_context(layout(2, 1, 1, 1), 2, 1),
+                           with_context(shared(2, 1, 1), 1, 2)})
+    expect_same(evaluate(plan_with_experts(each)), one, each);
 }
 
 TEST(Evaluation, StopsAtTheEndOfTheText) {
