@@ -28,14 +28,20 @@ class ContextExchanges {
   std::vector<ExchangeSpec> forward() {
     heads(columns_.all());
     for (int step = 1; step < ring_; ++step) shift(columns_.key_value);
+    arrival();
     heads(columns_.output);
     return std::move(exchanges_);
   }
 
+  // Keys and values are a step ahead of the attention that needs them; the gradients that it makes
+  // are a step behind, and two behind those of the last keys they are home.
   std::vector<ExchangeSpec> backward() {
     heads(columns_.all() + 2 * columns_.output);
-    for (int step = 1; step < ring_; ++step) shift(2 * columns_.key_value);
-    if (ring_ > 1) shift(columns_.key_value);
+    for (int step = 0; ring_ > 1 && step <= ring_; ++step) {
+      const int travelling = (step + 1 < ring_ ? 1 : 0) + (step > 0 ? 1 : 0);
+      shift(travelling * columns_.key_value);
+    }
+    arrival();
     heads(columns_.all());
     return std::move(exchanges_);
   }
@@ -47,6 +53,10 @@ class ContextExchanges {
   }
   void shift(std::int64_t columns) {
     exchanges_.push_back({ExchangeKind::kShift, ExchangeAxis::kRing, columns * bytes_});
+  }
+
+  void arrival() {
+    if (ring_ > 1) exchanges_.push_back({ExchangeKind::kArrival, ExchangeAxis::kRing, 0});
   }
 
   AttentionColumns columns_;

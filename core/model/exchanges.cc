@@ -9,8 +9,8 @@ namespace ptrain::model {
 namespace {
 
 constexpr std::array<std::string_view, 5> kAxes{"tp", "ring", "ulysses", "ep", "rows"};
-constexpr std::array<std::string_view, 5> kKinds{"all_gather", "reduce_scatter", "all_reduce",
-                                                 "all_to_all", "shift"};
+constexpr std::array<std::string_view, 6> kKinds{"all_gather", "reduce_scatter", "all_reduce",
+                                                 "all_to_all", "shift",          "arrival"};
 
 // With sequence parallelism (Megatron-LM): each rank holds its tokens of the stream, and its heads
 // and columns of every matrix. What a matrix reads is gathered, what it gives is summed into parts.

@@ -63,12 +63,10 @@ class RingScratch {
   std::int64_t forward() const {
     const std::int64_t inside = most_inside(&KernelScratch::inside);
     if (ring_.size == 1) return inside;
-    const std::int64_t travelling = 2 * columns_.key_value * row_bytes_;
-    std::int64_t most = std::max(inside, most_before(ring_.rank, &KernelScratch::before));
+    std::int64_t most = inside;
     for (int rank = 0; rank < ring_.size; ++rank)
-      if (rank != ring_.rank)
-        most = std::max(most, travelling + most_before(rank, &KernelScratch::before));
-    return most;
+      most = std::max(most, most_before(rank, &KernelScratch::before));
+    return most + 2 * columns_.key_value * row_bytes_;
   }
 
   std::int64_t backward() const {
@@ -76,7 +74,7 @@ class RingScratch {
     if (ring_.size == 1) return most;
     for (int rank = 0; rank < ring_.size; ++rank)
       most = std::max(most, most_before(rank, &KernelScratch::before_backward));
-    return most + (4 * columns_.key_value + columns_.query) * row_bytes_;
+    return most + (5 * columns_.key_value + columns_.query) * row_bytes_;
   }
 
  private:

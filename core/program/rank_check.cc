@@ -13,7 +13,9 @@ namespace ptrain::program {
 namespace {
 
 std::optional<Lane> lane_of(const Action& action) {
-  if (exchanges_within_call(action)) return Lane::kCompute;
+  if (exchanges_within_call(action))
+    return action.attribute("kind") == to_string(model::ExchangeKind::kShift) ? Lane::kGather
+                                                                              : Lane::kCompute;
   switch (action.kind) {
     case Kind::kForward:
     case Kind::kBackward:

@@ -1,5 +1,6 @@
 #include "engine/execute/calls.h"
 
+#include "core/program/segments.h"
 #include "engine/base/engine_error.h"
 
 namespace ptrain::execute {
@@ -35,6 +36,13 @@ bool Calls::resume(const program::Action& segment) {
   return entry.pending == nullptr;
 }
 
+std::int64_t Calls::bytes_of(const program::Action& exchange) const {
+  const auto entry = entries_.find(key_of(exchange));
+  const bool waits = program::exchanges_within_call(exchange) && entry != entries_.end() &&
+                     entry->second.pending != nullptr;
+  return waits ? entry->second.pending->bytes : 0;
+}
+
 void Calls::exchange(const program::Action& exchange, comm::Communicator& ranks) {
   Entry& entry = entry_of(exchange);
   const layers::Exchange* pending = entry.pending;
@@ -43,16 +51,22 @@ void Calls::exchange(const program::Action& exchange, comm::Communicator& ranks)
                       exchange.attribute("axis") == to_string(pending->axis);
   if (!agrees) differ(exchange, "the layer's code needs " + described(pending));
   entry.exchange = exchange.id;
-  entry.work = pending->start(ranks);
+  entry.is_beside = pending->kind == layers::ExchangeKind::kShift;
+  if (pending->start) entry.work = pending->start(ranks);
 }
 
-int Calls::wait_before(const program::Action& segment) {
-  const auto found = entries_.find(key_of(segment));
+int Calls::wait_before(const program::Action& action) {
+  const auto found = entries_.find(key_of(action));
   if (found == entries_.end() || found->second.exchange < 0) return -1;
   Entry& entry = found->second;
+  const bool is_segment = action.kind != program::Kind::kExchange;
+  if (is_segment && entry.is_beside) {
+    entry.pending = nullptr;
+    return -1;
+  }
   if (entry.work != nullptr) entry.work->wait();
   entry.work = nullptr;
-  entry.pending = nullptr;
+  if (is_segment) entry.pending = nullptr;
   return std::exchange(entry.exchange, -1);
 }
 

@@ -31,10 +31,14 @@ class Calls {
   // Runs a segment; true where it was the call's last. EngineError (bug): an exchange that it needs
   // was not made.
   bool resume(const program::Action& segment);
+  // Of the exchange that the call waits for (layers::Exchange::bytes); 0: for none, or another
+  // action.
+  std::int64_t bytes_of(const program::Action& exchange) const;
   // Starts the exchange that the call waits for. EngineError (bug): the program has another one.
   void exchange(const program::Action& exchange, comm::Communicator& ranks);
-  // Until the exchange before a segment is made; its id, or -1 where there is none.
-  int wait_before(const program::Action& segment);
+  // Until the exchange that a segment or the next exchange needs is made; its id, or -1 where there
+  // is none. A segment goes on beside a shift, for which the next exchange waits.
+  int wait_before(const program::Action& action);
   Call& at(const program::Action& segment) { return entry_of(segment).call; }
   void end(const program::Action& segment);
   bool empty() const { return entries_.empty(); }
@@ -43,7 +47,8 @@ class Calls {
   struct Entry {
     Call call;
     const layers::Exchange* pending = nullptr;  // what the call waits for
-    int exchange = -1;                          // the id of the action that makes it
+    int exchange = -1;                          // the id of the action under way
+    bool is_beside = false;                     // the next segment does not need it
     comm::WorkHandle work;
   };
   static std::pair<int, int> key_of(const program::Action& segment) {

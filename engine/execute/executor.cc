@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/mesh/buffer_plan.h"
@@ -20,6 +22,8 @@ using program::Action;
 using program::Keep;
 using program::Kind;
 using program::Lane;
+
+constexpr std::chrono::microseconds kPollingPause{20};  // as long as waits sleep at first
 
 Keep keep_in(const Action& action, std::string_view attribute) {
   const auto keep = program::keep_named(action.attribute(attribute));
@@ -182,7 +186,7 @@ void Executor::run_actions(const program::Program& program, const LaneQueue::Wat
     const auto points = points_of(action, architecture_);
     if (points) fault::point(points->begin);
     wait_for(action);
-    if (!program::exchanges_within_call(action)) end_exchange(action, observe);
+    end_exchange(action, observe);
     if (!is_queued(action)) observe(action.id, true);
     execute(action);
     if (!is_queued(action) && !program::exchanges_within_call(action)) observe(action.id, false);
@@ -207,10 +211,24 @@ void Executor::wait_for(const Action& action) {
   for (const int id : action.after) {
     gather_lane_.wait(id);
     reduce_lane_.wait(id);
-    transfers_.wait(id);
+    wait_for_transfer(id);
     // Copies wait for each other by their order.
     if (offload_ && !is_copy(action)) offload_->lane().wait(id);
   }
+}
+
+// What another rank takes long to send: gathers and reductions of this one start meanwhile. For a
+// second at most, since the wait itself has the limit and the words for what never comes.
+void Executor::wait_for_transfer(int action) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(1);
+  while ((gather_lane_.has_next() || reduce_lane_.has_next()) && !transfers_.is_done(action) &&
+         Clock::now() < end) {
+    gather_lane_.poll();
+    reduce_lane_.poll();
+    std::this_thread::sleep_for(kPollingPause);
+  }
+  transfers_.wait(action);
 }
 
 void Executor::execute(const Action& action) {

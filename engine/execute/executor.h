@@ -71,6 +71,8 @@ class Executor {
                           stream_rows(backward.micro_batch));
   }
   const layers::LossSums& sums() const { return sums_; }
+  // That this rank hands in to an exchange of a layer which begins; 0: not told, or another action.
+  std::int64_t exchanged_bytes(const program::Action& action) { return calls_.bytes_of(action); }
   // What this rank holds of the action's micro-batch.
   const data::MicroBatch& batch_of(const program::Action& action) const {
     return batch(action.micro_batch);
@@ -101,6 +103,7 @@ class Executor {
   void complete_gradients(state::GroupBuffer& group);
   void sum_copies(const program::Action& action);
   void wait_for(const program::Action& action);
+  void wait_for_transfer(int action);
   void end_exchange(const program::Action& segment, const LaneQueue::Watcher& observe);
   void set_context(const program::Action& action, Call& call);
   comm::Communicator& ranks_of(const program::Action& exchange);

@@ -57,6 +57,11 @@ void Transfers::poll() {
     if (!entry.ended && entry.work->done()) end(action, entry);
 }
 
+bool Transfers::is_done(int action) const {
+  const auto entry = entries_.find(action);
+  return entry == entries_.end() || entry->second.ended || entry->second.work->done();
+}
+
 void Transfers::wait(int action) {
   const auto entry = entries_.find(action);
   if (entry == entries_.end()) return;

@@ -26,6 +26,8 @@ class Transfers {
   // RECV: into a stream that stays alive until somebody has waited for the action.
   void receive(const program::Action& action, void* stream, std::int64_t bytes);
   void poll();
+  // True for actions that are not here.
+  bool is_done(int action) const;
   // Returns at once for actions that are not here.
   void wait(int action);
   void wait_all();

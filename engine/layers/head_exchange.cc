@@ -85,7 +85,8 @@ Exchange HeadExchange::all_to_all(Tensor sent, Tensor received) const {
     }
     return ranks.all_to_all_v(sends, receives);
   };
-  return {ExchangeKind::kAllToAll, ExchangeAxis::kUlysses, start};
+  return {ExchangeKind::kAllToAll, ExchangeAxis::kUlysses, start,
+          sent.num_elements() * size_of(sent.dtype)};
 }
 
 }  // namespace ptrain::layers

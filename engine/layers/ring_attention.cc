@@ -1,7 +1,6 @@
 #include "engine/layers/ring_attention.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "engine/base/engine_error.h"
@@ -73,14 +72,21 @@ void RingAttention::each_own(const Context& context, const F& f) const {
   }
 }
 
-Exchange RingAttention::shift(Tensor here, Tensor next) const {
+Exchange RingAttention::shift(std::vector<Travelling> all) const {
   const int to = (ring_.rank + 1) % ring_.size;
   const int from = (ring_.rank + ring_.size - 1) % ring_.size;
-  return {ExchangeKind::kShift, ExchangeAxis::kRing, [=](comm::Communicator& ranks) {
-            const std::array send{comm::Piece{to, bytes_of(here)}};
-            const std::array receive{comm::Piece{from, bytes_of(next)}};
-            return ranks.exchange(send, receive);
-          }};
+  std::int64_t bytes = 0;
+  for (const Travelling& one : all) bytes += std::ssize(bytes_of(one.here));
+  const auto start = [=, all = std::move(all)](comm::Communicator& ranks) {
+    std::vector<comm::Piece> sends, receives;
+    for (const Travelling& one : all) {
+      if (!one.gathered.empty()) kernels::add(one.gathered, one.here);
+      sends.push_back({to, bytes_of(one.here)});
+      receives.push_back({from, bytes_of(one.next)});
+    }
+    return ranks.exchange(sends, receives);
+  };
+  return {ExchangeKind::kShift, ExchangeAxis::kRing, start, bytes};
 }
 
 void RingAttention::take_in(const Context& context, int owner, const Tensor& query,
@@ -97,6 +103,14 @@ void RingAttention::take_in(const Context& context, int owner, const Tensor& que
 
 Task RingAttention::forward(const Context& context, Tensor qkv, Tensor output,
                             Tensor log_sum_exp) const {
+  std::vector<Buffer> buffers;
+  Tensor here, next;
+  if (ring_.size > 1) {
+    here = copy_in(key_values(qkv), context.arena, buffers);
+    next = take_scratch(context.arena, qkv.dtype, here.rows, here.cols, buffers);
+    Exchange first = shift({{here, next}});
+    co_await exchange(std::move(first));
+  }
   each_own(context, [&](std::int64_t row, std::int64_t rows) {
     kernels::attention(shape_, qkv.row_range(row, rows), output.row_range(row, rows),
                        log_sum_exp.row_range(row, rows), context.arena);
@@ -104,28 +118,32 @@ Task RingAttention::forward(const Context& context, Tensor qkv, Tensor output,
   if (ring_.size == 1) co_return;
   const Tensor query = queries(qkv);
   take_in(context, ring_.rank, query, key_values(qkv), output, log_sum_exp);
-  std::vector<Buffer> buffers;
-  Tensor here = copy_in(key_values(qkv), context.arena, buffers);
-  Tensor next = take_scratch(context.arena, qkv.dtype, here.rows, here.cols, buffers);
   for (int step = 1; step < ring_.size; ++step) {
-    co_await exchange(shift(here, next));
     std::swap(here, next);
+    Exchange coming = step + 1 < ring_.size ? shift({{here, next}}) : arrival();
+    co_await exchange(std::move(coming));
     take_in(context, owner_after(step), query, here, output, log_sum_exp);
   }
 }
 
-// What travels: keys and values, and in the rows behind them their gradients, to which each rank
-// adds. One step after the last they are home.
+// Keys and values travel a step ahead of the attention with them, their gradients a step behind it:
+// each rank adds its part to what came, and two steps after the last attention they are home.
 Task RingAttention::backward(const Context& context, AttentionGradient in, Tensor qkv) const {
   std::vector<Buffer> buffers;
-  const std::int64_t tokens = qkv.rows;
   const bool travels = ring_.size > 1;
-  Tensor here, next, query;
+  const auto room = [&] {
+    return take_scratch(context.arena, qkv.dtype, qkv.rows, key_value_cols(), buffers);
+  };
+  Tensor here, next, query, gradient, sent, came;  // sent: the gradient of the step before
   if (travels) {
-    here = take_scratch(context.arena, qkv.dtype, 2 * tokens, key_value_cols(), buffers);
-    next = take_scratch(context.arena, qkv.dtype, 2 * tokens, key_value_cols(), buffers);
+    here = copy_in(key_values(qkv), context.arena, buffers);
+    next = room();
     query = copy_in(queries(qkv), context.arena, buffers);
-    copy_tensor(key_values(qkv), here.row_range(0, tokens));
+    gradient = room();
+    sent = room();
+    came = room();
+    Exchange first = shift({{here, next}});
+    co_await exchange(std::move(first));
   }
   each_own(context, [&](std::int64_t row, std::int64_t count) {
     kernels::attention_backward(
@@ -135,24 +153,25 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
         qkv.row_range(row, count), context.arena);
   });
   if (!travels) co_return;
-  copy_tensor(key_values(qkv), here.row_range(tokens, tokens));
+  copy_tensor(key_values(qkv), gradient);
   for (int step = 0; step < ring_.size; ++step) {
-    if (step > 0) {
-      co_await exchange(shift(here, next));
-      std::swap(here, next);
-    }
-    const Tensor key_value = here.row_range(0, tokens), gradient = here.row_range(tokens, tokens);
     each_before(context, owner_after(step), [&](const Pair& pair) {
       kernels::attention_before_backward(
-          shape_, pair.before(query, key_value),
+          shape_, pair.before(query, here),
           {pair.of_query(in.output), pair.of_query(in.log_sum_exp), pair.of_query(in.doutput)},
           pair.of_query(queries(qkv)), pair.of_key(gradient), context.arena);
     });
     if (step > 0 && planted(Bug::kRingGradientsLost)) kernels::set_zero(gradient);
+    std::swap(here, next);
+    std::swap(gradient, sent);
+    std::vector<Travelling> all{{sent, came, step > 0 ? came : Tensor()}};
+    if (step + 2 < ring_.size) all.push_back({here, next});
+    Exchange coming = shift(std::move(all));
+    co_await exchange(std::move(coming));
+    kernels::set_zero(gradient);
   }
-  const Tensor home = next.row_range(tokens, tokens);
-  co_await exchange(shift(here.row_range(tokens, tokens), home));
-  copy_tensor(home, key_values(qkv));
+  co_await exchange(arrival());
+  copy_tensor(came, key_values(qkv));
 }
 
 }  // namespace ptrain::layers

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "engine/kernels/attention.h"
 #include "engine/layers/layer.h"
 
@@ -7,7 +9,8 @@ namespace ptrain::layers {
 
 // Attention among the ranks of a ring, which hold pieces of documents end to end
 // (MicroBatch::ring_pieces). Keys and values go around, one rank a step, and each rank takes what
-// its queries see of them into its output. A rank alone attends to its pieces, each by itself.
+// its queries see of them into its output, while the next ones are on their way. A rank alone
+// attends to its pieces, each by itself.
 class RingAttention {
  public:
   RingAttention(const kernels::AttentionShape& shape, model::AxisPlace ring)
@@ -29,7 +32,14 @@ class RingAttention {
   void each_own(const Context& context, const F& f) const;
   // Whose keys are here after so many steps.
   int owner_after(int step) const { return (ring_.rank + ring_.size - step) % ring_.size; }
-  Exchange shift(Tensor here, Tensor next) const;
+  // What a rank sends on, and where what comes is put. `gathered`: added to what is sent, once the
+  // shift before has brought it; empty: nothing is.
+  struct Travelling {
+    Tensor here, next, gathered = {};
+  };
+  Exchange shift(std::vector<Travelling> all) const;
+  // Of the shift before.
+  static Exchange arrival() { return {ExchangeKind::kArrival, ExchangeAxis::kRing, {}}; }
   Tensor queries(const Tensor& qkv) const { return qkv.columns(0, shape_.query_cols()); }
   std::int64_t key_value_cols() const { return shape_.qkv_cols() - shape_.query_cols(); }
   Tensor key_values(const Tensor& qkv) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <utility>
@@ -19,6 +20,8 @@ struct Exchange {
   ExchangeAxis axis = ExchangeAxis::kTensor;
   // Starts it; what it reads and writes stays alive until the layer goes on.
   std::function<comm::WorkHandle(comm::Communicator&)> start;
+  // That this rank hands in, what it keeps itself among it; 0: not told. For the trace.
+  std::int64_t bytes = 0;
 };
 
 // A layer's call as a coroutine: code that reads from top to bottom, cut into segments where it

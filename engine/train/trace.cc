@@ -48,7 +48,7 @@ void Trace::observe(const program::Action& action, bool begins) {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   if (begins) {
-    begun_[action.id] = now;
+    begun_[action.id] = {now, executor_.exchanged_bytes(action)};
     return;
   }
   spans_.push_back({&action, begun_[action.id], now});
@@ -75,18 +75,23 @@ void Trace::end_file() {
   file_.seekp(-static_cast<std::streamoff>(kEnd.size()), std::ios::end);
 }
 
+std::string Trace::event_of(const Span& span, std::int64_t step) const {
+  json args{{"step", step}};
+  if (span.begin.bytes > 0) args["bytes"] = span.begin.bytes;
+  return json{{"ph", "X"},
+              {"name", program::to_text(*span.action)},
+              {"cat", program::to_string(span.action->kind)},
+              {"pid", rank_},
+              {"tid", static_cast<int>(span.action->lane)},
+              {"ts", microseconds(span.begin.at)},
+              {"dur", microseconds(span.end) - microseconds(span.begin.at)},
+              {"args", std::move(args)}}
+      .dump();
+}
+
 void Trace::step_done(std::int64_t step) {
   if (steps_left_ == 0) return;
-  for (const Span& span : spans_)
-    append(json{{"ph", "X"},
-                {"name", program::to_text(*span.action)},
-                {"cat", program::to_string(span.action->kind)},
-                {"pid", rank_},
-                {"tid", static_cast<int>(span.action->lane)},
-                {"ts", microseconds(span.begin)},
-                {"dur", microseconds(span.end) - microseconds(span.begin)},
-                {"args", {{"step", step}}}}
-               .dump());
+  for (const Span& span : spans_) append(event_of(span, step));
   end_file();
   spans_.clear();
   if (--steps_left_ == 0) executor_.observe(nullptr);

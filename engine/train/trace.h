@@ -15,7 +15,8 @@ namespace ptrain::train {
 
 // What one rank did in the first steps of an attempt, as a Chrome trace (for chrome://tracing or
 // Perfetto): a span an action, named by the action's text; pid is the rank, tid the lane, times are
-// microseconds since 1970. The file is whole after every step.
+// microseconds since 1970. args: the step, and of an exchange within a layer the bytes that this
+// rank hands in. The file is whole after every step.
 class Trace {
  public:
   // Watches the executor, which must outlive it, for `num_steps` steps. EngineError when the file
@@ -30,12 +31,18 @@ class Trace {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Begun {
+    Clock::time_point at;
+    std::int64_t bytes = 0;  // of an exchange; 0: not told
+  };
   struct Span {
     const program::Action* action;
-    Clock::time_point begin, end;
+    Begun begin;
+    Clock::time_point end;
   };
   void observe(const program::Action& action, bool begins);
   void name_rows();
+  std::string event_of(const Span& span, std::int64_t step) const;
   void append(const std::string& event);
   void end_file();
   double microseconds(Clock::time_point time) const;
@@ -48,9 +55,9 @@ class Trace {
   bool is_empty_ = true;
   Clock::time_point start_ = Clock::now();
   std::chrono::system_clock::time_point start_date_ = std::chrono::system_clock::now();
-  std::mutex mutex_;                        // of all below: copies are told by their own thread
-  std::map<int, Clock::time_point> begun_;  // by action id
-  std::vector<Span> spans_;                 // of this step, by their end
+  std::mutex mutex_;            // of all below: copies are told by their own thread
+  std::map<int, Begun> begun_;  // by action id
+  std::vector<Span> spans_;     // of this step, by their end
 };
 
 }  // namespace ptrain::train

@@ -54,21 +54,23 @@ TEST(ContextExchanges, KeysAndValuesGoAroundARing) {
   const auto part = shared_by(4, 1, 2);
   const std::int64_t key_value = 4 * 2 * 8;
   EXPECT_EQ(bytes_of(context_exchanges(part, Call::kForward)),
-            (std::vector<std::int64_t>{key_value, key_value, key_value}));
-  // With their gradients, which then go home.
+            (std::vector<std::int64_t>{key_value, key_value, key_value, 0}));
+  // Their gradients follow a step later, and then go home: four shifts of those, three of these.
   EXPECT_EQ(bytes_of(context_exchanges(part, Call::kBackward)),
-            (std::vector<std::int64_t>{2 * key_value, 2 * key_value, 2 * key_value, key_value}));
+            (std::vector<std::int64_t>{key_value, 2 * key_value, 2 * key_value, key_value,
+                                       key_value, 0}));
   EXPECT_TRUE(context_exchanges(part, Call::kRemake).empty());
 }
 
 TEST(ContextExchanges, AProductTurnsTheRingInsideTheHeads) {
   const auto exchanges = context_exchanges(shared_by(2, 2), Call::kForward);
-  ASSERT_EQ(exchanges.size(), 3u);
+  ASSERT_EQ(exchanges.size(), 4u);
   EXPECT_EQ(exchanges[0].kind, ExchangeKind::kAllToAll);
   EXPECT_EQ(exchanges[1].kind, ExchangeKind::kShift);
   EXPECT_EQ(exchanges[1].axis, ExchangeAxis::kRing);
   EXPECT_EQ(exchanges[1].bytes_per_token, 4 * 2 * 32);  // half the heads of twice the tokens
-  EXPECT_EQ(exchanges[2].axis, ExchangeAxis::kUlysses);
+  EXPECT_EQ(exchanges[2].kind, ExchangeKind::kArrival);
+  EXPECT_EQ(exchanges[3].axis, ExchangeAxis::kUlysses);
 }
 
 // Between those of the tensor axis, whose parts of heads they are about.

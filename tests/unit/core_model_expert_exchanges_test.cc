@@ -88,8 +88,8 @@ TEST(ExpertExchanges, AreThoseOfTheirBlocksBackward) {
   for (const std::size_t block : {1, 2})
     for (const auto& exchange : exchanges_of(part, part.layers[block], Call::kBackward))
       axes[block - 1] += std::string(to_string(exchange.axis)) + " ";
-  EXPECT_EQ(axes[0], "tp tp tp tp ring ring tp tp ");  // of an MLP
-  EXPECT_EQ(axes[1], "tp tp rows tp tp ring ring tp tp ");
+  EXPECT_EQ(axes[0], "tp tp tp tp ring ring ring ring tp tp ");  // of an MLP
+  EXPECT_EQ(axes[1], "tp tp rows tp tp ring ring ring ring tp tp ");
 }
 
 }  // namespace

@@ -55,6 +55,18 @@ TEST(Plan, DamageIsRefused) {
   EXPECT_EQ(plan_from_json(json)->shapes[0].layout.offload, recipe::Offload::kNone);
 }
 
+TEST(Plan, NamesWhatStagesComputeAgain) {
+  Plan plan = example_plan();
+  EXPECT_FALSE(to_json(plan)["shapes"][0]["layout"].contains("stage_recompute"));
+  plan.shapes[0].layout.stage_recompute = {recipe::Recompute::kFull, recipe::Recompute::kNone};
+  auto json = to_json(plan);
+  EXPECT_EQ(plan_from_json(json)->shapes[0].layout, plan.shapes[0].layout);
+  json["shapes"][0]["layout"]["stage_recompute"][1] = "some";
+  EXPECT_EQ(plan_from_json(json).error().message,
+            "plan: shape 'short': plan: layout: stage_recompute has other words than none, "
+            "selective, full");
+}
+
 // Plans that hands have edited.
 TEST(Plan, ShapesThatDoNotFitAreRefused) {
   const auto refused = [](const nlohmann::json& json) {

@@ -8,12 +8,15 @@
 #include <optional>
 #include <vector>
 
+#include "core/mesh/part.h"
 #include "core/program/compile.h"
 #include "engine/base/engine_error.h"
+#include "engine/execute/groups.h"
 #include "engine/train/trace.h"
 #include "tests/support/compile_world.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_llama.h"
+#include "tests/support/small_model.h"
 
 namespace ptrain::train {
 namespace {
@@ -25,15 +28,15 @@ struct Span {
   double begin, end;
 };
 
-data::MicroBatch row() {
+data::MicroBatch row(int tokens = 10) {
   data::MicroBatch batch;
   batch.rows = 1;
-  batch.sequence = 10;
-  batch.tokens.assign(10, 3);
-  batch.targets.assign(10, 4);
-  batch.positions.resize(10);
+  batch.sequence = tokens;
+  batch.tokens.assign(static_cast<std::size_t>(tokens), 3);
+  batch.targets.assign(static_cast<std::size_t>(tokens), 4);
+  batch.positions.resize(static_cast<std::size_t>(tokens));
   std::iota(batch.positions.begin(), batch.positions.end(), 0);
-  batch.documents.push_back({0, 10});
+  batch.documents.push_back({0, tokens});
   return batch;
 }
 
@@ -137,6 +140,50 @@ TEST_P(TraceFile, ShowsThatAnActionBeginsAfterThoseItWaitsFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BothWays, TraceFile, testing::Bool());
+
+// Bytes that each rank hands in to exchanges of heads in one step over a row of 8 tokens a rank.
+std::vector<std::int64_t> ulysses_bytes(int ranks) {
+  recipe::Model model = support::small_sizes();
+  model.hidden_size = 32;
+  model.num_attention_heads = model.num_key_value_heads = 8;
+  const auto whole = value_or_throw(model::make_architecture(model, DType::kFloat32));
+  const mesh::Layout layout{.cp = ranks, .ulysses = ranks};
+  tests::run_ranks(ranks, [&](comm::Communicator& world) {
+    const auto part = value_or_throw(mesh::part_of(whole, layout, world.rank()));
+    const auto program = value_or_throw(program::compile({part, layout, "long"}, world.rank()));
+    Arena arena;
+    execute::Groups groups(world, layout, part);
+    execute::Executor executor(part, layout, groups.communicators(), arena);
+    {
+      Trace trace(executor, path_of(world.rank()), world.rank(), 1);
+      const data::MicroBatch batch = row(8 * ranks);
+      execute::StepSettings settings;
+      settings.step = 1;
+      executor.train(program, {&batch, 1}, settings);
+      trace.step_done(1);
+    }
+    executor.close();
+    groups.close();
+  });
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks), 0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::ifstream file(path_of(rank));
+    for (const json& event : json::parse(file))
+      if (event["name"].get<std::string>().find("axis=ulysses") != std::string::npos)
+        bytes[static_cast<std::size_t>(rank)] += event["args"]["bytes"].get<std::int64_t>();
+  }
+  return bytes;
+}
+
+// A rank has as many tokens then, and gives as much: queries, keys, values and outputs once going
+// forward, these, outputs again and two gradients going back, in two layers.
+TEST(TraceBytes, OfUlyssesRanksStayFlatWhenRowsAndRanksDouble) {
+  constexpr std::int64_t kMatrix = 8 * 32 * 4;  // tokens x hidden, float32
+  const std::int64_t expected = 2 * (4 + (3 + 2) + 3) * kMatrix;
+  EXPECT_EQ(ulysses_bytes(2), std::vector(2, expected));
+  EXPECT_EQ(ulysses_bytes(4), std::vector(4, expected));
+  EXPECT_EQ(ulysses_bytes(8), std::vector(8, expected));
+}
 
 TEST(Trace, SaysWhichFileItCannotWrite) {
   const auto architecture = support::small_llama(1);

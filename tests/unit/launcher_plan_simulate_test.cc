@@ -1,8 +1,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
+#include "core/mesh/part.h"
+#include "core/program/compile.h"
 #include "launcher/plan/simulate.h"
 #include "tests/support/simulated.h"
+#include "tests/support/small_llama.h"
 
 namespace ptrain::plan {
 namespace {
@@ -46,6 +51,57 @@ TEST(Simulate, LanesRunSideBySide) {
   EXPECT_DOUBLE_EQ(exposed(rank, Lane::kGather), 4);
   EXPECT_DOUBLE_EQ(exposed(rank, Lane::kReduce), 1);
   EXPECT_DOUBLE_EQ(timeline->bubble, 0.5);
+}
+
+// The time from the first to the last segment of a call of layer 1.
+double span_of(const Program& program, const RankTimeline& timeline, Kind kind) {
+  double first = -1, last = 0;
+  for (const Action& a : program.actions) {
+    if (a.kind != kind || a.layer_first != 1) continue;
+    const Interval& interval = timeline.actions[static_cast<std::size_t>(a.id)];
+    if (first < 0) first = interval.start_s;
+    last = interval.end_s;
+  }
+  return last - first;
+}
+
+// Around a ring of four ranks keys and values travel beside attention. Forward: five segments of a
+// second, three shifts of 0.9. Backward: the same before attention, four times attention, with five
+// shifts begun before, between and behind them; only the last one, of gradients on their way home,
+// has no attention beside it.
+TEST(Simulate, ShiftsOfARingHideBehindAttention) {
+  const auto whole = support::small_llama(1);
+  const mesh::Layout layout{.cp = 4};
+  std::vector<Program> programs;
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+    const auto part = *mesh::part_of(whole, layout, rank);
+    programs.push_back(*program::compile({part, layout, "ring"}, rank));
+  }
+  const auto count = [&](Kind kind) {
+    return std::ranges::count_if(
+        programs[0].actions, [&](const Action& a) { return a.kind == kind && a.layer_first == 1; });
+  };
+  ASSERT_EQ(count(Kind::kForward), 5);
+  ASSERT_EQ(count(Kind::kBackward), 7);
+  SimulateOptions options;
+  options.seconds = [](const Action& a, int) {
+    if (a.kind == Kind::kExchange) return a.attribute("kind") == "shift" ? 0.9 : 0.0;
+    if (a.kind == Kind::kBackward && a.segment == 5) return 0.0;  // sets a buffer to zero
+    return a.kind == Kind::kForward || a.kind == Kind::kBackward ? 1.0 : 0.0;
+  };
+  options.members = [](const Action& a, int) {
+    const bool meets = a.kind == Kind::kExchange && a.attribute("kind") == "shift";
+    return meets ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{};
+  };
+  const auto beside = simulate(programs, options);
+  ASSERT_TRUE(beside) << beside.error().message;
+  EXPECT_NEAR(span_of(programs[0], beside->ranks[0], Kind::kForward), 5, 1e-9);
+  EXPECT_NEAR(span_of(programs[0], beside->ranks[0], Kind::kBackward), 6 + 0.9, 1e-9);
+  options.serial = true;
+  const auto serial = simulate(programs, options);
+  ASSERT_TRUE(serial) << serial.error().message;
+  EXPECT_NEAR(span_of(programs[0], serial->ranks[0], Kind::kForward), 5 + 3 * 0.9, 1e-9);
+  EXPECT_NEAR(span_of(programs[0], serial->ranks[0], Kind::kBackward), 6 + 5 * 0.9, 1e-9);
 }
 
 // By hand: one queue, so the durations add up to 11 and 6 of them are communication.

@@ -14,15 +14,25 @@ Action exchange_after(const Action& segment, const model::ExchangeSpec& spec) {
   return action;
 }
 
+// Beside the segment behind it goes what does not have to be there before.
+bool is_ahead(const model::ExchangeSpec& spec) { return spec.kind == model::ExchangeKind::kShift; }
+
 // The last segment keeps the id, so that who waits for the call waits for its end; the first waits
 // for what the call waits for.
 void cut(Action call, const std::vector<model::ExchangeSpec>& exchanges, Draft& out) {
+  int under_way = -1;  // a shift
   for (std::size_t i = 0; i < exchanges.size(); ++i) {
     Action segment = call;
     segment.segment = static_cast<int>(i);
-    const Action exchange = exchange_after(segment, exchanges[i]);
-    out.add(std::move(segment));
-    out.add(exchange);
+    Action exchange = exchange_after(segment, exchanges[i]);
+    const int computed = out.add(std::move(segment));
+    if (is_ahead(exchanges[i])) {
+      exchange.lane = Lane::kGather;
+      exchange.after.push_back(computed);
+    }
+    if (under_way >= 0) exchange.after.push_back(under_way);
+    const int id = out.add(std::move(exchange));
+    under_way = is_ahead(exchanges[i]) ? id : -1;
     call.after.clear();
   }
   call.segment = static_cast<int>(exchanges.size());

@@ -77,6 +77,7 @@ double layer_exchange_seconds(const Action& action, const CostContext& context) 
                        tokens_of(context);
   const std::string_view kind = action.attribute("kind");
   Group ranks = ranks_along(action.attribute("axis"), context);
+  if (kind == "arrival") return 0;
   if (kind == "reduce_scatter") return reduce_scatter_seconds(bytes, ranks, context);
   if (kind != "shift") return all_gather_seconds(bytes, ranks, context);
   ranks.size = 2;  // to one neighbour, from another
