@@ -164,6 +164,26 @@ TEST(Enumerate, ZeroIsNoOffenceWhereOtherAxesTakeAllRanks) {
   for (const auto& layout : legal) EXPECT_EQ(layout.tp, 2);
 }
 
+// Ranks that share layers and rows run experts and latent attention, where all they split divides.
+TEST(Enumerate, ExpertsShareLayersAndRows) {
+  recipe::Model model = support::small_model("deepseek_v3");
+  model.vocab_size = 64;
+  Space space{4, 4, {}};
+  space.sequence = 16;
+  const auto degrees_of = [&] {
+    const auto whole = *model::make_architecture(model, DType::kFloat32);
+    space.architecture = &whole;
+    std::set<std::pair<int, int>> degrees;
+    for (const auto& layout : enumerate(space).legal) degrees.emplace(layout.tp, layout.cp);
+    return degrees;
+  };
+  using Degrees = std::set<std::pair<int, int>>;
+  EXPECT_EQ(degrees_of(), (Degrees{{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}, {4, 1}}));
+  model.n_shared_experts = 1;
+  model.moe_intermediate_size = 7;
+  EXPECT_EQ(degrees_of(), (Degrees{{1, 1}, {1, 2}, {1, 4}}));
+}
+
 // One pipeline rank has one stage: the recipe's two are for layouts with more ranks.
 TEST(Enumerate, VirtualStagesNeedAPipeline) {
   recipe::Parallel fixed;
