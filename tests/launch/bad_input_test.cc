@@ -126,6 +126,8 @@ TEST_F(BadInput, LayoutsThatCannotBe) {
            "model.head_dim=16"});
   expect_refused(4, {"cp.ulysses is 2, which does not divide 3 attention heads",
                      "the nearest that does is cp.ulysses 1"});
+  try_run({"parallel.ep=4", "model.family=mixtral", "model.num_experts=2"});
+  expect_refused(4, {"ep is 4, which does not divide 2 experts", "the nearest that does is ep 2"});
   try_run({"parallel.dp=1", "parallel.pp=2", "parallel.virtual=2", "parallel.micro_batch=4",
            "parallel.schedule=dualpipe_v", "shapes.1.global_batch_tokens=256"});
   expect_refused(4, {"dualpipe_v", "4 micro-batches"});

@@ -97,7 +97,7 @@ void Verdicts::freeze_where_the_peer_waits(const std::string& communicator) {
 
 struct SharedAxis {
   const char* name;
-  const char* degree;
+  std::vector<std::string> overrides;
   const char* communicator;
 };
 
@@ -105,7 +105,9 @@ class LostInACollective : public Verdicts, public testing::WithParamInterface<Sh
 
 // The peer stands in the middle of an exchange between two segments of a layer.
 TEST_P(LostInACollective, EndsTheRunInSeconds) {
-  auto process = start_long({"parallel.dp=1", GetParam().degree, "failure.hang_timeout=600"});
+  auto overrides = GetParam().overrides;
+  overrides.push_back("failure.hang_timeout=600");
+  auto process = start_long(overrides);
   freeze_where_the_peer_waits(GetParam().communicator);
   ::kill(pid_of(1), SIGKILL);
   since_ = Clock::now();
@@ -114,11 +116,12 @@ TEST_P(LostInACollective, EndsTheRunInSeconds) {
   EXPECT_EQ(processes_alive(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LostInACollective,
-                         testing::Values(SharedAxis{"tp", "parallel.tp=2", "tp/exchange"},
-                                         SharedAxis{"ulysses", "parallel.cp.ulysses=2",
-                                                    "cp/ulysses"}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, LostInACollective,
+    testing::Values(SharedAxis{"tp", {"parallel.dp=1", "parallel.tp=2"}, "tp/exchange"},
+                    SharedAxis{"ulysses", {"parallel.dp=1", "parallel.cp.ulysses=2"}, "cp/ulysses"},
+                    SharedAxis{"ep", {"model.family=mixtral", "parallel.ep=2"}, "ep/exchange"}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST_F(Verdicts, StopsOnRequestWithACheckpoint) {
   auto process = start_long();

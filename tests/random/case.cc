@@ -52,6 +52,7 @@ const std::vector<Field>& fields() {
       {"stages", &Case::stages, true},
       {"micro_batch", &Case::micro_batch, true},
       {"recompute", &Case::recompute, true},
+      {"stage_recompute", &Case::stage_recompute, true},
       {"offload", &Case::offload, true},
       {"prefetch", &Case::prefetch, true},
       {"window", &Case::window, true},

@@ -29,6 +29,7 @@ struct Case {
   std::string stages;    // empty: balanced
   std::int64_t micro_batch = 1;
   std::string recompute = "none", offload = "none";
+  std::string stage_recompute;  // empty: as `recompute`
   std::int64_t prefetch = 1, window = 0;
 
   std::int64_t num_ranks() const { return dp * shard * ring * ulysses * tp * pp; }

@@ -84,6 +84,7 @@ const std::vector<Kind>& kinds() {
       {"ep, tp and cp", [](const Case& one) { return one.ep > 1 && one.tp > 1 && has_cp(one); }, 1},
       {"selective", [](const Case& one) { return one.recompute == "selective"; }, 10},
       {"full", [](const Case& one) { return one.recompute == "full"; }, 10},
+      {"recompute by stage", [](const Case& one) { return !one.stage_recompute.empty(); }, 5},
       {"own stages", [](const Case& one) { return !one.stages.empty(); }, 5},
       {"fp32", [](const Case& one) { return one.precision == "fp32"; }, 5},
       {"prefetch", [](const Case& one) { return one.prefetch != 1; }, 1},

@@ -117,6 +117,14 @@ std::string draw_stages(Dice& dice, std::int64_t num_layers, std::int64_t num_st
   return text;
 }
 
+// What each stage computes again.
+std::string draw_words(Dice& dice, std::int64_t num_stages) {
+  std::string text;
+  for (std::int64_t stage = 0; stage < num_stages; ++stage)
+    text += (stage == 0 ? "" : ",") + std::string(dice.of({"none", "selective", "full"}));
+  return text;
+}
+
 bool has_axis(std::string_view name) {
   return std::ranges::any_of(plan::axes(),
                              [&](const plan::Axis& axis) { return axis.name == name; });
@@ -157,6 +165,8 @@ class Walk {
     const auto num_layers = static_cast<std::int64_t>(space_.architecture->layers.size());
     if (num_stages <= num_layers && dice_.percent(30))
       case_.stages = space_.fixed.stages = draw_stages(dice_, num_layers, num_stages);
+    if (dice_.percent(20))
+      case_.stage_recompute = space_.fixed.stage_recompute = draw_words(dice_, num_stages);
   }
 
   // A value that no rule objects to; one time in four the plainest such.

@@ -157,6 +157,7 @@ plan::Space space_of(const Case& one, const model::Architecture& architecture) {
   space.rows = one.rows;
   space.fixed.schedule = one.pp > 1 ? one.schedule : "";
   space.fixed.stages = one.pp > 1 ? one.stages : "";
+  space.fixed.stage_recompute = one.stage_recompute;
   space.shared_window = one.window != 0;
   if (one.offload == "optimizer") space.offload = recipe::Offload::kOptimizer;
   space.architecture = &architecture;
@@ -179,6 +180,9 @@ Result<mesh::Layout> layout_of(const Case& one, const model::Architecture& archi
     layout.schedule = one.schedule;
   }
   PTRAIN_TRY(layout.stage_layers, plan::stage_layers_of(layout, space));
+  if (one.stage_recompute.empty()) return layout;
+  PTRAIN_TRY(layout.stage_recompute,
+             plan::stage_recompute_from(one.stage_recompute, layout.num_stages()));
   return layout;
 }
 

@@ -26,7 +26,8 @@ recipe::Parallel parallel_of(const Case& one) {
     parallel.stages = one.stages;
   }
   parallel.micro_batch = one.micro_batch;
-  parallel.recompute = recipe::recompute_named(one.recompute);
+  parallel.stage_recompute = one.stage_recompute;
+  if (one.stage_recompute.empty()) parallel.recompute = recipe::recompute_named(one.recompute);
   parallel.prefetch = degree(one.prefetch);
   parallel.offload =
       one.offload == "optimizer" ? recipe::Offload::kOptimizer : recipe::Offload::kNone;
