@@ -115,9 +115,7 @@ TEST(Plan, NumbersOutOfTheirRangeAreRefused) {
   EXPECT_EQ(refused("micro_batch", 0), "plan: shape 'short': layout: micro_batch is 0");
   EXPECT_EQ(refused("tp", 0), "plan: shape 'short': layout: tp is 0");
   EXPECT_EQ(refused("tp", 1 << 20), "plan: shape 'short': layout: tp is 1048576");
-  EXPECT_EQ(refused("ep", 2),
-            "plan: shape 'short': layout: ep is 2 and etp 1, but this build keeps all experts of a "
-            "layer on each rank");
+  EXPECT_EQ(refused("ep", 3), "plan: shape 'short': layout: ep is 3");
 }
 
 TEST(Plan, PlacesAndPredictionsOutOfTheirRangeAreRefused) {
