@@ -42,7 +42,9 @@ std::vector<LaneQueue::Stage> GradientSums::over_pipeline(state::GroupBuffer& gr
 comm::Communicator* GradientSums::holders_of(const mesh::ShardRun& run) const {
   const model::ParameterSpec& parameter = part_.parameters[static_cast<std::size_t>(run.parameter)];
   const int sum_ranks = parameter.sum_ranks;
-  if (planted(Bug::kRouterSumMissing) && parameter.role == model::Role::kRouter) return nullptr;
+  const bool of_router =
+      parameter.role == model::Role::kRouter || parameter.role == model::Role::kRouterBias;
+  if (of_router && planted(Bug::kRouterSumMissing)) return nullptr;
   if (sum_ranks == 1 || planted(Bug::kTensorSumMissing)) return nullptr;
   if (sum_ranks == part_.tensor.size) return communicators_.tensor_sums;
   return planted(Bug::kKeyValueSumMissing) ? nullptr : communicators_.key_value_sums;
