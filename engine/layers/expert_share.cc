@@ -16,10 +16,11 @@ comm::Piece piece_of(int peer, const Tensor& rows) {
 }
 
 Exchange all_to_all(std::vector<comm::Piece> sends, std::vector<comm::Piece> receives) {
-  return {ExchangeKind::kAllToAll, ExchangeAxis::kExperts,
-          [sends = std::move(sends), receives = std::move(receives)](comm::Communicator& ranks) {
-            return ranks.all_to_all_v(sends, receives);
-          }};
+  std::int64_t bytes = 0;
+  for (const comm::Piece& piece : sends) bytes += std::ssize(piece.bytes);
+  const auto start = [sends = std::move(sends), receives = std::move(receives)](
+                         comm::Communicator& ranks) { return ranks.all_to_all_v(sends, receives); };
+  return {ExchangeKind::kAllToAll, ExchangeAxis::kExperts, start, bytes};
 }
 
 }  // namespace
