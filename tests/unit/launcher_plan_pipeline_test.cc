@@ -145,6 +145,22 @@ TEST(PipelineLayouts, StagesMayComputeAgainWhatTheyLike) {
   }
 }
 
+TEST(PipelineLayouts, OneStageHasNoListOfWhatStagesComputeAgain) {
+  const auto architecture = small_llama(8);
+  Space space{4, 8, fixed(0, 0, "", "", "full,none")};
+  space.fixed.dp = space.fixed.shard = 0;
+  space.architecture = &architecture;
+  space.sequence = 16;
+  const Enumeration all = enumerate(space);
+  ASSERT_FALSE(all.legal.empty());
+  for (const mesh::Layout& layout : all.legal) EXPECT_EQ(layout.num_stages(), 2);
+  bool found = false;
+  for (const Rejected& rejected : all.rejected)
+    found |= rejected.layout.pp == 1 &&
+             rejected.detail == "there is one stage: give recompute in its place";
+  EXPECT_TRUE(found);
+}
+
 TEST(PipelineLayouts, OfAFileTakeItsOrder) {
   const auto architecture = small_llama(4);
   Space space{2, 4, fixed(2, 0, "order.csv")};

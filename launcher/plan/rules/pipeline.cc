@@ -29,9 +29,10 @@ std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const 
   const char* reason = "what stages compute again does not suit the layout";
   if (fixed.recompute)
     return Objection{reason, "recompute and stage_recompute are both given: leave one out", 1};
+  if (layout.num_stages() == 1)
+    return Objection{reason, "there is one stage: give recompute in its place", 1e9};
   const auto all = stage_recompute_from(fixed.stage_recompute, layout.num_stages());
-  if (all && layout.num_stages() > 1) return std::nullopt;
-  if (all) return Objection{reason, "it has one stage: give recompute in its place", 1};
+  if (all) return std::nullopt;
   return from(reason, all.error(), layout, space);
 }
 
