@@ -282,6 +282,28 @@ void add_preflight_node(CLI::App& app, Command& chosen) {
   sub->add_option("--engine", args->engine, "Path of the engine");
   sub->add_option("--hub", args->hub, "Address at which nodes are told of their neighbours");
   sub->add_option("--port", args->port, "Its port");
+  sub->add_flag("--gpus", args->gpus, "Look at its GPUs too");
+  sub->group("");  // internal: not shown in help
+}
+
+void add_local_copy(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<LocalCopyArguments>();
+  auto* sub = add(app, chosen, "local-copy",
+                  "Copy ptrain and its libraries to this node's disk (started by `ptrain`)",
+                  &cmd_local_copy, args);
+  auto* engine = sub->add_option("--engine", args->engine, "Print what this engine loads");
+  auto* list =
+      sub->add_option("--list", args->list, "File that says what to copy")->excludes(engine);
+  sub->add_option("--to", args->to, "Folder")->needs(list);
+  sub->group("");  // internal: not shown in help
+}
+
+void add_guard(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<GuardArguments>();
+  auto* sub = add(app, chosen, "guard",
+                  "Have a job started again whose script's node is lost (started by `ptrain`)",
+                  &cmd_guard, args);
+  sub->add_option("--job", args->job, "Number of the job")->required();
   sub->group("");  // internal: not shown in help
 }
 
@@ -372,6 +394,8 @@ Parsed parse(int argc, const char* const* argv) {
   add_supervise(app, parsed.command);
   add_doctor(app, parsed.command);
   add_preflight_node(app, parsed.command);
+  add_local_copy(app, parsed.command);
+  add_guard(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);
   if (argc > 1 && *argv[1] != '-') parsed.text = unknown_command(app, argv[1]);

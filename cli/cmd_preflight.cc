@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
+#include "launcher/supervise/guard.h"
 
 namespace ptrain::cli {
 
@@ -15,9 +16,15 @@ Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
   const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
   const std::string mark = token == nullptr ? "" : token;
   PTRAIN_TRY(const std::string binary, own_path());
-  auto report = preflight::check_node({binary, arguments.engine, arguments.run, mark});
+  auto report =
+      preflight::check_node({binary, arguments.engine, arguments.run, mark, arguments.gpus});
   if (!arguments.hub.empty()) preflight::join_ring(arguments.hub, arguments.port, mark, report);
   print(preflight::to_line(report));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> cmd_guard(const GuardArguments& arguments) {
+  PTRAIN_CHECK(supervise::guard_job(arguments.job));
   return ExitCode::kDone;
 }
 

@@ -88,6 +88,17 @@ struct PreflightNodeArguments {
   std::string engine;  // path of the engine
   std::string hub;     // address at which the ring is told; empty: no ring
   int port = 0;
+  bool gpus = false;
+};
+
+struct LocalCopyArguments {
+  std::string engine;  // whose libraries are printed; empty: none
+  std::string list;    // file: what is to be copied
+  std::string to;      // folder
+};
+
+struct GuardArguments {
+  std::string job;  // of Slurm
 };
 
 struct DoctorArguments {};
@@ -112,6 +123,8 @@ Result<ExitCode> cmd_report(const ReportArguments& arguments);
 Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments);
+Result<ExitCode> cmd_local_copy(const LocalCopyArguments& arguments);
+Result<ExitCode> cmd_guard(const GuardArguments& arguments);
 Result<ExitCode> cmd_doctor(const DoctorArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);
 Result<ExitCode> cmd_logs(const InspectArguments& arguments);

@@ -54,7 +54,9 @@ Symptom machine() {
 
 // This machine by the rules for nodes.
 void look_here(std::vector<Symptom>& symptoms) {
-  const auto report = preflight::check_node({"", "", "", ""});
+  const auto host = cluster::this_host();
+  const bool gpus = host && host->nodes.front().num_gpus > 0;
+  const auto report = preflight::check_node({"", "", "", "", gpus});
   preflight::Needs needs;
   needs.open_files = kFewFiles;
   const auto findings = preflight::judge(needs, {report});
@@ -96,7 +98,7 @@ std::vector<Symptom> examine() {
   } else {
     symptoms.push_back(launcher());
     symptoms.push_back(
-        of_check("limits", start::check_environment(64), "enough open files for 64 ranks"));
+        of_check("limits", start::check_environment(64, 10), "enough open files for 64 ranks"));
   }
   return symptoms;
 }

@@ -13,6 +13,9 @@ Result<std::vector<preflight::Finding>> look_at_nodes(const std::string& root,
                                                       const std::vector<std::string>& nodes,
                                                       const preflight::Needs& needs);
 
+// Whether the GPUs of this machine are healthy, where the plan has ranks on some.
+Status check_gpus_here(const run::Plan& plan);
+
 // Before the first attempt of a run: warnings, or why it cannot start.
 Result<std::vector<std::string>> preflight_run(const std::string& root, const run::Plan& plan);
 

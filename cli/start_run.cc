@@ -7,6 +7,8 @@
 
 #include "cli/engine_module.h"
 #include "cli/job_preflight.h"
+#include "cli/local_copy.h"
+#include "cli/output.h"
 #include "cli/planning.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -27,14 +29,34 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
   return absolute_path(fmt::format("runs/{}/{:%Y%m%d-%H%M%S}", name, now));
 }
 
+Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan) {
+  return start::choose_backend(run::num_nodes(plan), plan.recipe.cluster.launcher);
+}
+
+namespace {
+
+Status check_container(const recipe::Cluster& cluster) {
+  const bool by_srun =
+      start::usable_allocation() && cluster.launcher == recipe::RankLauncher::kSrun;
+  if (!cluster.container.image.empty() && !cluster.local_copy.empty())
+    return fail(ExitCode::kUsage, "cluster.local_copy: ranks in a container run what lies in it",
+                "leave it or cluster.container out");
+  if (cluster.container.image.empty() || by_srun ||
+      cluster.container.runtime != recipe::ContainerRuntime::kPyxis)
+    return {};
+  return fail(ExitCode::kUsage,
+              "cluster.container: pyxis takes srun, and here ranks are started by mpirun",
+              "set runtime: apptainer, or ask for a job of several nodes (--nodes)");
+}
+
+}  // namespace
+
 Status check_start(const run::Plan& plan) {
-  PTRAIN_CHECK(start::choose_backend(run::num_nodes(plan)));
-  if (!plan.recipe.cluster.container.image.empty() && !start::usable_allocation())
-    return fail(ExitCode::kUsage,
-                "cluster.container: ranks run in one in a Slurm job of several nodes only",
-                "leave it out, or ask for a job (--nodes)");
+  PTRAIN_TRY(const auto backend, backend_of(plan));
+  PTRAIN_CHECK(check_container(plan.recipe.cluster));
   PTRAIN_CHECK(find_engine_of(plan));
-  return start::check_environment(static_cast<int>(plan.ranks.size()));
+  PTRAIN_CHECK(check_gpus_here(plan));
+  return start::check_environment(static_cast<int>(plan.ranks.size()), backend->files_of_rank());
 }
 
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
@@ -53,6 +75,23 @@ Result<run::Directory> write_run(const std::string& given, const recipe::LoadedR
 
 namespace {
 
+base::Command guard_command(const std::string& node, const std::string& job) {
+  base::Command command = start::on_each_node({node});
+  command.arguments.insert(
+      command.arguments.end(),
+      {"--output=none", "--error=none", own_path().value_or("ptrain"), "guard", "--job", job});
+  return command;
+}
+
+void use_copies(supervise::Setup& setup) {
+  auto copied = copy_to_nodes(setup.directory, setup.plan, setup.nodes);
+  if (!copied)
+    return say(fmt::format("warning: cluster.local_copy: {}; ranks start from {}",
+                           copied.error().message, setup.worker));
+  setup.worker = std::move(copied->worker);
+  setup.before_worker = std::move(copied->before);
+}
+
 // To a shared disk that many write to.
 double expected_save_s(const run::Plan& plan) {
   constexpr double kBytesPerSecond = 100e6, kOverhead = 2;
@@ -65,25 +104,30 @@ Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& pla
                            const supervise::RunLock&, supervise::StopSignals& signals,
                            bool by_hand) {
   PTRAIN_CHECK(check_start(plan));
-  PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
+  PTRAIN_TRY(const auto backend, backend_of(plan));
   PTRAIN_TRY(const std::string worker, own_path());
   supervise::Setup setup{directory, plan, *backend, worker, signals, by_hand};
   const cluster::Allocation job = cluster::find_allocation();
   setup.job = job.job;
+  setup.here = job.here;
   setup.expected_save_s = expected_save_s(plan);
   if (job.end_time > 0) setup.job_end = std::chrono::system_clock::from_time_t(job.end_time);
   if (const auto allocation = start::usable_allocation()) {
     PTRAIN_TRY(setup.nodes, cluster::allocated_nodes(*allocation));
     setup.replan = replan_for_nodes;
+    setup.guard = guard_command;
+    if (!plan.recipe.cluster.local_copy.empty()) use_copies(setup);
     setup.preflight = [&directory](const run::Plan& planned) {
       return preflight_run(directory.root, planned);
     };
   }
+  if (setup.nodes.empty() && !plan.recipe.cluster.local_copy.empty())
+    say("note: cluster.local_copy has no effect on ranks of one node");
   return supervise::supervise(setup).code;
 }
 
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan) {
-  PTRAIN_TRY(const auto backend, start::choose_backend(run::num_nodes(plan)));
+  PTRAIN_TRY(const auto backend, backend_of(plan));
   PTRAIN_TRY(const std::string worker, own_path());
   const auto& shape = plan.shapes.front();
   const std::string request = directory.request(1);

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "core/run/directory.h"
 #include "core/run/plan.h"
 #include "launcher/recipe/reader.h"
+#include "launcher/start/backend.h"
 #include "launcher/supervise/run_folder.h"
 #include "launcher/supervise/signals.h"
 
@@ -14,8 +16,11 @@ namespace ptrain::cli {
 // is taken.
 std::string new_run_path(const std::string& directory, const std::string& name);
 
-// What must be there to start the plan's ranks: mpirun or srun, and the engine. Checked before
-// anything is written.
+// What starts the plan's ranks from here.
+Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan);
+
+// What must be there to start them: mpirun or srun, the engine, GPUs that work where ranks need
+// some. Checked before anything is written.
 Status check_start(const run::Plan& plan);
 
 // Makes the run directory, the given one or else a new one, with recipe, plan and first events.

@@ -105,6 +105,7 @@ Result<submit::LoginNode> look_around(const submit::Job& job) {
   PTRAIN_CHECK(start::check_container(job.cluster.container, seen.srun_help));
   PTRAIN_CHECK(test(job, seen));
   PTRAIN_CHECK(submit::check(seen, job.cluster.slurm));
+  PTRAIN_CHECK(submit::check_plugins(seen, job.cluster));
   return seen;
 }
 

@@ -181,7 +181,8 @@ int run_rank(const run::Request& request) {
       const comm::CollectiveMark mark = world->last_collective();
       if (mark.sequence == 0) return control::Collective{};
       return control::Collective{
-          fmt::format("{} {}#{}", mark.communicator, mark.verb, mark.sequence), mark.waiting};
+          fmt::format("{} {}#{}", mark.communicator, mark.verb, mark.sequence), mark.waiting,
+          world->seconds_waited()};
     });
     return run_request(request, *world, *control);
   });

@@ -16,9 +16,16 @@ json fields_of(const Hello& m) {
 }
 
 json fields_of(const Heartbeat& m) {
-  return {{"type", "heartbeat"},  {"step", m.step},
-          {"phase", m.phase},     {"collective", m.collective},
-          {"waiting", m.waiting}, {"resident_bytes", m.resident_bytes}};
+  return {{"type", "heartbeat"},
+          {"step", m.step},
+          {"phase", m.phase},
+          {"collective", m.collective},
+          {"waiting", m.waiting},
+          {"resident_bytes", m.resident_bytes},
+          {"steps_s", number(m.steps_s)},
+          {"data_s", number(m.data_s)},
+          {"waited_s", number(m.waited_s)},
+          {"round_trip_s", number(m.round_trip_s)}};
 }
 
 json fields_of(const StepDone& m) {
@@ -66,6 +73,8 @@ Result<ControlMessage> read_heartbeat(FieldReader& reader) {
   Heartbeat m;
   reader.get("step", m.step).get("phase", m.phase).get("collective", m.collective);
   reader.get("waiting", m.waiting).get("resident_bytes", m.resident_bytes);
+  reader.get("steps_s", m.steps_s).get("data_s", m.data_s).get("waited_s", m.waited_s);
+  reader.get("round_trip_s", m.round_trip_s);
   PTRAIN_CHECK(reader.status());
   return m;
 }

@@ -32,6 +32,9 @@ struct Heartbeat {
   std::string collective;  // "COMMUNICATOR VERB#SEQUENCE": begun last, or the one it waits in
   bool waiting = false;    // for other ranks, in `collective`
   std::int64_t resident_bytes = 0;
+  // Seconds since the attempt began: in steps, and of these for data and waiting for other ranks.
+  double steps_s = 0, data_s = 0, waited_s = 0;
+  double round_trip_s = 0;  // until the supervisor's machine acknowledges; 0: not known
   bool operator==(const Heartbeat&) const = default;
 };
 

@@ -68,6 +68,13 @@ sigset_t term_only() {
   return set;
 }
 
+// As the kernel has it of late, in seconds.
+double round_trip_s(int file) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? 1e-6 * info.tcpi_rtt : 0;
+}
+
 run::Hello hello_of(const run::Request& request, int rank) {
   const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
   char host[256] = {};
@@ -109,6 +116,12 @@ void ControlClient::set_step(std::int64_t step) {
   state_.step = step;
 }
 
+void ControlClient::spent(double step_s, double data_s) {
+  const std::lock_guard lock(mutex_);
+  state_.steps_s += step_s;
+  state_.data_s += data_s;
+}
+
 void ControlClient::watch_collectives(std::function<Collective()> last) {
   const std::lock_guard lock(mutex_);
   last_collective_ = std::move(last);
@@ -143,8 +156,10 @@ void ControlClient::beat() {
       const Collective last = last_collective_ ? last_collective_() : Collective{};
       beat.collective = last.name;
       beat.waiting = last.waiting;
+      beat.waited_s = last.waited_s;
     }
     beat.resident_bytes = resident_bytes();
+    beat.round_trip_s = round_trip_s(socket_);
     send(beat);
   } catch (const std::bad_alloc&) {  // the main thread finds out too, and can say it
   }

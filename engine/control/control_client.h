@@ -19,6 +19,7 @@ namespace ptrain::control {
 struct Collective {
   std::string name;      // "COMMUNICATOR VERB#SEQUENCE": begun last, or waited in; empty: none yet
   bool waiting = false;  // for other ranks, now
+  double waited_s = 0;   // for other ranks, in all
 };
 
 // A rank's side of the control connection. One thread sends a heartbeat a second and hears Stop;
@@ -38,7 +39,8 @@ class ControlClient {
 
   // What the next heartbeats say. `phase`: starting, step, checkpoint, validation.
   void set_phase(std::string phase);
-  void set_step(std::int64_t step);  // last finished
+  void set_step(std::int64_t step);          // last finished
+  void spent(double step_s, double data_s);  // on one more step, and in it on data
   // Each heartbeat asks `last` for the collective that it tells of, from another thread, until this
   // object is gone.
   void watch_collectives(std::function<Collective()> last);

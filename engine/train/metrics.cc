@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -51,14 +52,29 @@ Metrics::Metrics(std::string path, std::int64_t step, int attempt)
   fault::point("start.metrics.open");
   file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file_ < 0 || ::ftruncate(file_, kept) != 0) fail_on(path_);
+  size_ = kept;
 }
 
 Metrics::~Metrics() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Metrics::write(const run::StepDone& step,
-                    const std::optional<execute::RouterReport>& routers) {
+// False: there is no room, and nothing was written.
+bool Metrics::append() {
+  const ssize_t written = ::write(file_, unwritten_.data(), unwritten_.size());
+  if (written == std::ssize(unwritten_)) {
+    size_ += written;
+    unwritten_.clear();
+    return true;
+  }
+  // Where only a part was taken, that was all the room.
+  const bool full = written >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  if (!full || ::ftruncate(file_, size_) != 0) fail_on(path_);
+  return false;
+}
+
+std::optional<std::string> Metrics::write(const run::StepDone& step,
+                                          const std::optional<execute::RouterReport>& routers) {
   nlohmann::ordered_json json;
   json["attempt"] = attempt_;
   json["step"] = step.step;
@@ -73,9 +89,10 @@ void Metrics::write(const run::StepDone& step,
   json["mfu"] = step.mfu;
   json["bytes_peak"] = step.bytes_peak;
   if (routers) add(*routers, json);
-  const std::string line = json.dump() + "\n";
+  unwritten_ += json.dump() + "\n";
   fault::point("train.metrics.write");
-  if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail_on(path_);
+  if (append() || std::exchange(told_, true)) return std::nullopt;
+  return fmt::format("there is no room for {}: its lines are kept until there is some", path_);
 }
 
 }  // namespace ptrain::train

@@ -32,7 +32,7 @@ void Reporter::step(const execute::StepResult& result, const Progress& progress,
   done.tokens_per_s = static_cast<double>(result.num_targets) / step_s;
   done.mfu = model_flops_share(done.tokens_per_s);
   done.bytes_peak = control::resident_bytes();
-  metrics_->write(done, result.routers);
+  if (const auto full = metrics_->write(done, result.routers)) warn(*full);
   if (result.routers)
     if (const auto message = router_watch_.step(*result.routers)) warn(*message);
   fault::point("train.metrics.written");

@@ -11,6 +11,7 @@
 #include "engine/data/entropy.h"
 #include "engine/train/attempt.h"
 #include "engine/train/evaluation.h"
+#include "engine/train/same_steps.h"
 #include "engine/train/saver.h"
 
 namespace ptrain::train {
@@ -51,6 +52,7 @@ class Trainer {
 
  private:
   Outcome run_to_end() {
+    check_same_steps(input_.world, attempt_.span.last_step - progress_.step);
     while (progress_.step < attempt_.span.last_step) {
       step();
       const Decision decision = decide();
@@ -74,6 +76,7 @@ class Trainer {
     const auto& layout = shape.layout();
     const auto rows = attempt_.loader->next(shape.data_rank(), layout.num_data_ranks(),
                                             layout.num_micro_batches, layout.micro_batch);
+    const double data_s = seconds_since(begin);
     fault::point("train.rows");
     const std::int64_t number = progress_.step + 1;
     const auto settings = attempt_.settings_of(number);
@@ -83,7 +86,9 @@ class Trainer {
     progress_.step = number;
     progress_.tokens_total += result.num_targets;
     if (attempt_.trace) attempt_.trace->step_done(progress_.step);
-    attempt_.reporter->step(result, progress_, settings.learning_rate, seconds_since(begin));
+    const double step_s = seconds_since(begin);
+    input_.control.spent(step_s, data_s);
+    attempt_.reporter->step(result, progress_, settings.learning_rate, step_s);
     fault::point("train.reported");
   }
 

@@ -7,8 +7,9 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "launcher/base/subprocess.h"
 #include "launcher/cluster/host.h"
+#include "launcher/cluster/hostlist.h"
+#include "launcher/cluster/slurm_command.h"
 
 namespace ptrain::cluster {
 
@@ -35,19 +36,14 @@ std::string_view value_of(std::string_view line, std::string_view key) {
   return line.substr(0, line.find(' '));
 }
 
-Result<std::vector<std::string>> scontrol(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"/usr/bin/env", "scontrol"});
-  PTRAIN_TRY(const base::Finished done, base::run_to_end({arguments, {}}));
-  if (done.status != base::ExitStatus{})
-    return fail(ExitCode::kEnvironment,
-                fmt::format("scontrol does not tell the nodes of this job: {}", done.output),
-                "start ptrain where Slurm's commands work, or unset SLURM_JOB_ID to use this "
-                "machine alone");
-  std::vector<std::string> lines;
-  std::istringstream text(done.output);
-  for (std::string line; std::getline(text, line);)
-    if (!line.empty()) lines.push_back(line);
-  return lines;
+// What scontrol tells of the nodes, a line each; nothing where it cannot.
+std::vector<NodeFacts> facts_of_nodes(const std::string& nodes) {
+  std::vector<NodeFacts> facts;
+  const auto told = ask_slurm({"scontrol", "-o", "show", "node", nodes});
+  if (!told) return facts;
+  std::istringstream text(*told);
+  for (std::string line; std::getline(text, line);) facts.push_back(node_facts(line));
+  return facts;
 }
 
 }  // namespace
@@ -64,7 +60,7 @@ Allocation find_allocation() {
 }
 
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {
-  return scontrol({"show", "hostnames", allocation.nodes});
+  return expand_hostlist(allocation.nodes);
 }
 
 Result<std::vector<int>> cpus_of_nodes(std::string_view text) {
@@ -98,7 +94,7 @@ NodeFacts node_facts(std::string_view line) {
 
 Result<Cluster> allocated_cluster(const Allocation& allocation) {
   PTRAIN_TRY(const auto names, allocated_nodes(allocation));
-  PTRAIN_TRY(const auto lines, scontrol({"-o", "show", "node", allocation.nodes}));
+  const auto told = facts_of_nodes(allocation.nodes);
   PTRAIN_TRY(const auto cpus, cpus_of_nodes(allocation.cpus));
   PTRAIN_TRY(const Cluster host, this_host());
   if (names.empty() || cpus.size() != names.size())
@@ -108,9 +104,8 @@ Result<Cluster> allocated_cluster(const Allocation& allocation) {
         "unset SLURM_JOB_ID to use this machine alone");
   Cluster out{"slurm-" + variable("SLURM_CLUSTER_NAME"), {}, default_figures(), default_link()};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    NodeFacts facts;
-    for (const auto& line : lines)
-      if (NodeFacts one = node_facts(line); one.name == names[i]) facts = std::move(one);
+    const auto found = std::ranges::find(told, names[i], &NodeFacts::name);
+    const NodeFacts facts = found == told.end() ? NodeFacts{} : *found;
     Node node{names[i], std::max(1, cpus[i] / facts.threads_per_core)};
     node.memory_bytes = facts.memory_bytes > 0 ? facts.memory_bytes : host.nodes[0].memory_bytes;
     if (const auto limit = number_of(allocation.memory) * kMebibyte; limit > 0)

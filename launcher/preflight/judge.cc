@@ -105,6 +105,10 @@ class Judge {
              fmt::format("{} GPUs can be used, the plan puts {} ranks there", report.num_gpus,
                          needs_.gpus),
              "ask for GPUs (--gpus-per-node), or look at the driver there");
+    if (!report.gpu_error.empty())
+      refuse(report.node, report.gpu_error,
+             fmt::format("have it looked at, and leave the node out meanwhile: --exclude={}",
+                         report.node));
     if (!report.next_error.empty())
       refuse(report.node, report.next_error,
              "look at the network between the two, or leave one of them out with --exclude");

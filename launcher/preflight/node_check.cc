@@ -15,6 +15,7 @@
 
 #include "core/base/hash.h"
 #include "launcher/base/file.h"
+#include "launcher/preflight/gpu_health.h"
 
 namespace ptrain::preflight {
 
@@ -28,14 +29,6 @@ std::string hash_of(const std::string& path) {
   if (path.empty()) return "";
   const auto text = read_file(path, kMostFile);
   return text ? hash128_hex(*text) : "";
-}
-
-std::string host_name() {
-  const char* given = std::getenv("SLURMD_NODENAME");  // the name by which Slurm knows it
-  if (given != nullptr) return given;
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 std::int64_t available_memory() {
@@ -84,6 +77,14 @@ void look_at_directory(const NodeTask& task, NodeReport& report) {
 
 }  // namespace
 
+std::string node_name() {
+  const char* given = std::getenv("SLURMD_NODENAME");
+  if (given != nullptr) return given;
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 std::string mark_file(const std::string& run_directory) { return run_directory + "/.preflight"; }
 
 std::string answer_file(const std::string& run_directory, const std::string& node) {
@@ -108,7 +109,7 @@ double core_speed(double seconds) {
 
 NodeReport check_node(const NodeTask& task) {
   NodeReport report;
-  report.node = host_name();
+  report.node = node_name();
   report.time_s =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   report.binary = hash_of(task.binary);
@@ -118,6 +119,7 @@ NodeReport check_node(const NodeTask& task) {
   report.memory_available = available_memory();
   report.open_files = most_open_files();
   report.num_gpus = count_gpus();
+  if (task.gpus) report.gpu_error = gpu_complaint();
   report.speed = core_speed(kSpeedSeconds);
   return report;
 }

@@ -12,11 +12,15 @@ struct NodeTask {
   std::string engine;         // path of its engine; empty: none
   std::string run_directory;  // empty: only the machine is looked at
   std::string mark;           // what the supervisor has written to mark_file(run_directory)
+  bool gpus = false;          // whether its GPUs are healthy is looked at too
 };
 
 std::string mark_file(const std::string& run_directory);
 // The file that a node writes there, with the mark in it.
 std::string answer_file(const std::string& run_directory, const std::string& node);
+
+// The name of this machine, by which Slurm knows it.
+std::string node_name();
 
 // Looks at this machine; takes about a quarter of a second.
 NodeReport check_node(const NodeTask& task);

@@ -28,6 +28,7 @@ struct NodeReport {
   // The node after it in the ring: what went wrong with the way there, and what came through.
   std::string next_error;
   double next_bytes_per_s = -1;
+  std::string gpu_error;  // what is wrong with its GPUs; empty: nothing, or none are needed
   bool operator==(const NodeReport&) const = default;
 };
 

@@ -67,6 +67,7 @@ base::Command step(const Request& request, const RingHub& hub) {
       "--hub",        request.first_host,    "--port",   std::to_string(hub.port()),
       "--run",        request.directory.root};
   command.arguments.insert(command.arguments.end(), words.begin(), words.end());
+  if (request.gpus) command.arguments.emplace_back("--gpus");
   command.environment.emplace_back("PTRAIN_CONTROL_TOKEN", hub.token());
   return command;
 }

@@ -18,6 +18,7 @@ struct Request {
   std::string first_host;    // the address, as numbers, at which nodes reach us
   run::Directory directory;  // with an empty root only the machines are looked at
   std::vector<std::string> nodes;
+  bool gpus = false;  // ranks need some: whether they are healthy is looked at too
 };
 
 // About what a checkpoint of the run takes: parameters and two moments of float32.

@@ -41,6 +41,8 @@ class Backend {
   // Whether SIGTERM makes the launcher kill all ranks at once. Else they are below it, on this
   // machine.
   virtual bool kills_on_term() const = 0;
+  // That a process on this machine has open for each rank, wherever that is.
+  virtual int files_of_rank() const = 0;
 };
 
 }  // namespace ptrain::start

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/cluster/slurm_command.h"
 #include "launcher/start/mpirun.h"
 #include "launcher/start/srun.h"
 
@@ -12,14 +13,20 @@ namespace ptrain::start {
 
 namespace {
 
-Result<std::unique_ptr<Backend>> make_srun(const cluster::Allocation& allocation, int num_nodes) {
+Result<std::unique_ptr<Backend>> in_job(const cluster::Allocation& allocation, int num_nodes,
+                                        recipe::RankLauncher wanted) {
   PTRAIN_TRY(const auto nodes, cluster::allocated_nodes(allocation));
   PTRAIN_TRY(const auto cpus, cluster::cpus_of_nodes(allocation.cpus));
   if (nodes.size() >= static_cast<std::size_t>(num_nodes)) {
+    if (wanted == recipe::RankLauncher::kMpirun) {
+      PTRAIN_TRY(Mpirun mpirun, Mpirun::find(nodes.back()));
+      return std::make_unique<Mpirun>(std::move(mpirun));
+    }
     const std::string srun = find_program("srun");
+    PTRAIN_TRY(const std::string help, help_of(srun));
     return std::make_unique<Srun>(
         srun, Srun::Traits{nodes.back(), std::ranges::min(cpus), can_read_memory_of_others(),
-                           knows_option(srun, "--overlap")});
+                           knows_option(help, "--overlap"), knows_option(help, "--cpu-bind")});
   }
   return fail(ExitCode::kEnvironment,
               fmt::format("the plan needs {} nodes, Slurm job {} has {}", num_nodes, allocation.job,
@@ -36,8 +43,8 @@ std::optional<cluster::Allocation> usable_allocation() {
   return allocation;
 }
 
-Result<std::unique_ptr<Backend>> choose_backend(int num_nodes) {
-  if (const auto allocation = usable_allocation()) return make_srun(*allocation, num_nodes);
+Result<std::unique_ptr<Backend>> choose_backend(int num_nodes, recipe::RankLauncher wanted) {
+  if (const auto allocation = usable_allocation()) return in_job(*allocation, num_nodes, wanted);
   if (num_nodes > 1)
     return fail(ExitCode::kEnvironment,
                 fmt::format("the plan needs {} nodes, and this is no Slurm job", num_nodes),
@@ -55,18 +62,18 @@ base::Command on_each_node(const std::vector<std::string>& nodes) {
        fmt::format("--ntasks={}", nodes.size()), "--ntasks-per-node=1",
        fmt::format("--nodelist={}", fmt::join(nodes, ",")), "--export=ALL", "--input=none"},
       {}};
-  if (knows_option(srun, "--overlap")) command.arguments.emplace_back("--overlap");
+  if (const auto help = help_of(srun); help && knows_option(*help, "--overlap"))
+    command.arguments.emplace_back("--overlap");
   return command;
 }
 
 Status check_pmix_plugin() {
-  PTRAIN_TRY(const base::Finished listed,
-             base::run_to_end({{find_program("srun"), "--mpi=list"}, {}}));
-  if (listed.output.find("pmix") != std::string::npos) return {};
+  PTRAIN_TRY(const std::string listed, cluster::ask_slurm({"srun", "--mpi=list"}));
+  if (listed.find("pmix") != std::string::npos) return {};
   return fail(ExitCode::kEnvironment,
               fmt::format("Slurm has no plugin pmix, by which ranks find each other; srun "
                           "--mpi=list says: {}",
-                          listed.output),
+                          listed),
               "ask who runs this cluster to install it (Debian: slurm-wlm-basic-plugins)");
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/recipe/slurm.h"
 #include "launcher/cluster/slurm.h"
 #include "launcher/start/backend.h"
 
@@ -15,9 +16,11 @@ namespace ptrain::start {
 // machine needs none; in a container there often is none, and ptrain then sees this machine alone.
 std::optional<cluster::Allocation> usable_allocation();
 
-// What starts ranks from here: srun inside a Slurm job, else mpirun on this machine. Errors
-// (kEnvironment): neither can start ranks on so many nodes.
-Result<std::unique_ptr<Backend>> choose_backend(int num_nodes);
+// What starts ranks from here: inside a Slurm job of several nodes srun, or the mpirun that is
+// asked for, on its nodes; else mpirun on this machine. Errors (kEnvironment): none can start ranks
+// on so many nodes.
+Result<std::unique_ptr<Backend>> choose_backend(
+    int num_nodes, recipe::RankLauncher wanted = recipe::RankLauncher::kSrun);
 
 // The beginning of a command that runs one task on each of these nodes of our job, without MPI.
 base::Command on_each_node(const std::vector<std::string>& nodes);

@@ -14,13 +14,13 @@ namespace ptrain::start {
 
 namespace {
 
-// mpirun itself has about 30 files open, and 8 for each rank; ours are fewer (measured, 4.1.4).
-constexpr rlim_t kFilesOfMpirun = 64, kFilesOfRank = 10;
+// mpirun itself has about 30 files open beside those of ranks; ours are fewer (measured, 4.1.4).
+constexpr std::int64_t kFilesOfNone = 64;
 
-Status check_open_files(int num_ranks) {
+Status check_open_files(std::int64_t num_ranks, int files_of_rank) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
-  const rlim_t needed = kFilesOfMpirun + kFilesOfRank * static_cast<rlim_t>(num_ranks);
+  const auto needed = static_cast<rlim_t>(kFilesOfNone + files_of_rank * num_ranks);
   if (limit.rlim_cur >= needed) return {};
   limit.rlim_cur = std::min(limit.rlim_max, std::max<rlim_t>(needed, 4096));
   if (limit.rlim_cur >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return {};
@@ -48,8 +48,8 @@ Status check_temporary_folder() {
 
 }  // namespace
 
-Status check_environment(int num_ranks) {
-  PTRAIN_CHECK(check_open_files(num_ranks));
+Status check_environment(int num_ranks, int files_of_rank) {
+  PTRAIN_CHECK(check_open_files(num_ranks, files_of_rank));
   return check_temporary_folder();
 }
 

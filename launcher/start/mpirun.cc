@@ -1,11 +1,14 @@
 #include "launcher/start/mpirun.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
+
+#include "launcher/start/srun.h"
 
 namespace ptrain::start {
 
@@ -63,13 +66,17 @@ std::string find_program(const std::string& name) {
   return find_in_path(folders == nullptr ? "" : folders, name);
 }
 
-Result<Mpirun> Mpirun::find() {
+Result<Mpirun> Mpirun::find(const std::string& last_node) {
   const std::string path = find_program("mpirun");
   if (path.empty())
     return fail(ExitCode::kEnvironment, "no Open MPI: mpirun is not in PATH", std::string(kRemedy));
   PTRAIN_TRY(const base::Finished version, base::run_to_end({{path, "--version"}, {}}));
   PTRAIN_TRY(const int major, mpirun_version(version.output, path));
-  return Mpirun(path, {major, ::geteuid() == 0, can_read_memory_of_others()});
+  return Mpirun(path, {major, ::geteuid() == 0, can_read_memory_of_others(), last_node});
+}
+
+Result<std::string> Mpirun::control_host() const {
+  return is_in_job() ? address_towards(traits_.last_node) : "127.0.0.1";
 }
 
 // On one machine Open MPI needs neither networks nor remote shells; looking for them costs it
@@ -78,25 +85,43 @@ std::vector<std::string> Mpirun::components() const {
   const bool four = traits_.major == 4;
   const std::string shared_memory = four ? "vader" : "sm";
   std::vector<std::string> result{"--mca", "pml", "ob1", "--mca", "btl", "self," + shared_memory};
-  if (four) result.insert(result.end(), {"--mca", "plm", "isolated"});
+  if (is_in_job()) result.back() += ",tcp";
+  if (four && !is_in_job()) result.insert(result.end(), {"--mca", "plm", "isolated"});
   if (!traits_.single_copy)
     result.insert(result.end(),
                   {"--mca", "btl_" + shared_memory + "_single_copy_mechanism", "none"});
   return result;
 }
 
+// Ranks fill node after node, as plans place them. mpirun starts its daemons by srun, and passes on
+// to ranks of other nodes only the variables that are named.
+void Mpirun::place_on_nodes(const Launch& launch, base::Command& command) const {
+  std::vector<std::string> hosts;
+  for (const auto& node : launch.nodes)
+    hosts.push_back(fmt::format("{}:{}", node, launch.num_ranks / launch.num_nodes));
+  auto& words = command.arguments;
+  if (!hosts.empty())
+    words.insert(words.end(),
+                 {"--host", fmt::format("{}", fmt::join(hosts, ",")), "--map-by", "slot"});
+  for (const auto& [name, value] : command.environment) words.insert(words.end(), {"-x", name});
+  // A step whose node is lost holds its CPUs until Slurm finds that out, minutes later.
+  command.environment.emplace_back("SLURM_OVERLAP", "1");
+}
+
 base::Command Mpirun::command(const Launch& launch) const {
   base::Command command;
+  command.environment = {{"OMP_NUM_THREADS", std::to_string(launch.threads)},
+                         {"OMP_WAIT_POLICY", "passive"},
+                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
   // Ranks may outnumber the slots that mpirun counts; it then lets idle ranks yield by itself.
   command.arguments = {path_,       "-np", std::to_string(launch.num_ranks), "--oversubscribe",
                        "--bind-to", "none"};
   const auto chosen = components();
   command.arguments.insert(command.arguments.end(), chosen.begin(), chosen.end());
+  if (is_in_job()) place_on_nodes(launch, command);
+  command.arguments.insert(command.arguments.end(), launch.inside.begin(), launch.inside.end());
   command.arguments.insert(command.arguments.end(),
                            {launch.worker, "worker", "--request", launch.request_file});
-  command.environment = {{"OMP_NUM_THREADS", std::to_string(launch.threads)},
-                         {"OMP_WAIT_POLICY", "passive"},
-                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
   if (traits_.is_root) {
     command.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
     command.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

@@ -43,7 +43,9 @@ std::vector<std::string> Srun::placement(const Launch& launch) const {
       fmt::format("--nodes={}", launch.num_nodes), fmt::format("--ntasks={}", launch.num_ranks),
       fmt::format("--ntasks-per-node={}", per_node),
       fmt::format("--cpus-per-task={}", std::max(1, traits_.cpus / per_node)),
-      "--distribution=block"};
+      "--distribution=block:block"};
+  // Slot after slot of the plan's map: each rank on cores of its own, threads on none of another's.
+  if (traits_.cpu_bind && per_node <= traits_.cpus) out.emplace_back("--cpu-bind=cores");
   if (!launch.nodes.empty())
     out.push_back(fmt::format("--nodelist={}", fmt::join(launch.nodes, ",")));
   // A step whose node is lost holds its CPUs until Slurm finds that out, minutes later.
@@ -102,9 +104,13 @@ LauncherReport Srun::report(std::string_view output) const {
   return {};
 }
 
-bool knows_option(const std::string& srun, std::string_view option) {
-  const auto help = base::run_to_end({{srun, "--help"}, {}});
-  return help && help->output.find(option) != std::string::npos;
+Result<std::string> help_of(const std::string& srun) {
+  PTRAIN_TRY(base::Finished help, base::run_to_end({{srun, "--help"}, {}}));
+  return std::move(help.output);
+}
+
+bool knows_option(std::string_view help, std::string_view option) {
+  return help.find(option) != std::string_view::npos;
 }
 
 Result<std::string> Srun::control_host() const { return address_towards(traits_.last_node); }

@@ -18,6 +18,7 @@ class Srun : public Backend {
     int cpus = 1;             // that the job has on each node, at least
     bool single_copy = true;  // as for mpirun
     bool overlap = false;     // steps hold a job's CPUs for themselves unless they say --overlap
+    bool cpu_bind = false;    // knows --cpu-bind
   };
   Srun(std::string path, Traits traits) : path_(std::move(path)), traits_(std::move(traits)) {}
 
@@ -25,6 +26,7 @@ class Srun : public Backend {
   LauncherReport report(std::string_view output) const override;
   Result<std::string> control_host() const override;
   bool kills_on_term() const override { return true; }
+  int files_of_rank() const override { return 1; }  // its control connection
 
  private:
   std::vector<std::string> placement(const Launch& launch) const;
@@ -33,8 +35,10 @@ class Srun : public Backend {
   Traits traits_;
 };
 
-// Whether this srun knows the option, by its own help; older ones share CPUs without being told.
-bool knows_option(const std::string& srun, std::string_view option);
+// What options srun has is asked of its own help, not guessed from its version: older ones share
+// CPUs without --overlap.
+Result<std::string> help_of(const std::string& srun);
+bool knows_option(std::string_view help, std::string_view option);
 
 // Our IPv4 address on the way to a host, as numbers.
 Result<std::string> address_towards(const std::string& host);

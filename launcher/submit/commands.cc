@@ -6,32 +6,12 @@
 #include <algorithm>
 
 #include "launcher/base/subprocess.h"
+#include "launcher/cluster/slurm_command.h"
 #include "launcher/start/mpirun.h"
 
 namespace ptrain::submit {
 
 namespace {
-
-constexpr std::chrono::seconds kLimit{60};  // clients retry for long where no controller answers
-
-// Slurm's words without the name of the program before each line and the line breaks between.
-std::string reason_in(std::string_view output) {
-  std::string out;
-  while (!output.empty()) {
-    auto line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(output.size(), line.size() + 1));
-    for (const std::string_view prefix :
-         {"sbatch: ", "scancel: ", "srun: ", "scontrol: ", "error: ", "allocation failure: "})
-      if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
-    if (!line.empty()) out += (out.empty() ? "" : "; ") + std::string(line);
-  }
-  return out;
-}
-
-Result<base::Finished> run(std::vector<std::string> command) {
-  command.insert(command.begin(), "/usr/bin/env");
-  return base::run_to_end({std::move(command), {}}, kLimit);
-}
 
 // What a job always gets: without these no program is found or prints what one can read.
 bool is_always_passed(std::string_view name) {
@@ -58,29 +38,27 @@ std::vector<std::string> command_of(const Submission& submission, std::string_vi
   return command;
 }
 
+Result<base::Finished> run(const Submission& submission, std::string_view how) {
+  return base::run_to_end(cluster::slurm_command(command_of(submission, how)),
+                          cluster::kSlurmPatience);
+}
+
 }  // namespace
 
 bool has_slurm() { return !start::find_program("sbatch").empty(); }
 
-Result<std::string> ask(std::vector<std::string> command) {
-  const std::string name = command.front();
-  PTRAIN_TRY(base::Finished done, run(std::move(command)));
-  if (done.status == base::ExitStatus{}) return std::move(done.output);
-  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", name, reason_in(done.output)));
-}
-
 Result<std::string> test(const Submission& submission) {
-  PTRAIN_TRY(const base::Finished done, run(command_of(submission, "--test-only")));
-  if (done.status == base::ExitStatus{}) return reason_in(done.output);
+  PTRAIN_TRY(const base::Finished done, run(submission, "--test-only"));
+  if (done.status == base::ExitStatus{}) return cluster::slurm_reason(done.output);
   return fail(ExitCode::kEnvironment,
-              fmt::format("Slurm would not take this job: {}", reason_in(done.output)));
+              fmt::format("Slurm would not take this job: {}", cluster::slurm_reason(done.output)));
 }
 
 Result<std::string> submit(const Submission& submission) {
-  PTRAIN_TRY(const base::Finished done, run(command_of(submission, "--parsable")));
+  PTRAIN_TRY(const base::Finished done, run(submission, "--parsable"));
   if (!(done.status == base::ExitStatus{}))
     return fail(ExitCode::kEnvironment,
-                fmt::format("Slurm does not take the job: {}", reason_in(done.output)));
+                fmt::format("Slurm does not take the job: {}", cluster::slurm_reason(done.output)));
   // Warnings come before; the last line is JOB or JOB;CLUSTER.
   std::string last = done.output;
   while (!last.empty() && last.back() == '\n') last.pop_back();
@@ -88,17 +66,17 @@ Result<std::string> submit(const Submission& submission) {
   const std::string job = last.substr(0, last.find(';'));
   if (!job.empty() && std::ranges::all_of(job, [](char c) { return c >= '0' && c <= '9'; }))
     return job;
-  return fail(ExitCode::kEnvironment,
-              fmt::format("sbatch says '{}', which names no job", reason_in(done.output)));
+  return fail(ExitCode::kEnvironment, fmt::format("sbatch says '{}', which names no job",
+                                                  cluster::slurm_reason(done.output)));
 }
 
 Status cancel(const std::string& job) {
-  PTRAIN_CHECK(ask({"scancel", job}));
+  PTRAIN_CHECK(cluster::ask_slurm({"scancel", job}));
   return {};
 }
 
 Status signal_script(const std::string& job, const std::string& signal) {
-  PTRAIN_CHECK(ask({"scancel", "--batch", "--signal=" + signal, job}));
+  PTRAIN_CHECK(cluster::ask_slurm({"scancel", "--batch", "--signal=" + signal, job}));
   return {};
 }
 

@@ -14,9 +14,6 @@ namespace ptrain::submit {
 // Whether sbatch is in PATH.
 bool has_slurm();
 
-// What a command wrote; an error when it ended otherwise than with 0.
-Result<std::string> ask(std::vector<std::string> command);
-
 struct Submission {
   std::vector<std::string> arguments;    // of sbatch
   std::string script;                    // file; empty: only what it asks for is tested

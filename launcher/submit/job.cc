@@ -81,6 +81,16 @@ Status check_gpus(const recipe::Cluster& cluster) {
   return {};
 }
 
+// Only srun takes pyxis's options.
+Status check_container_of(const recipe::Cluster& cluster) {
+  if (cluster.container.image.empty()) return {};
+  if (cluster.container.runtime != recipe::ContainerRuntime::kPyxis) return {};
+  if (cluster.slurm.nodes > 1 && cluster.launcher == recipe::RankLauncher::kSrun) return {};
+  return refused("cluster.container.runtime",
+                 "pyxis needs srun, and ranks of one node are started by mpirun",
+                 "set runtime: apptainer, or ask for two nodes or more and launcher: srun");
+}
+
 std::string as_text(const std::string& path) {
   return base::to_text(base::Command{{path}, {}});  // quoted as a shell takes it
 }
@@ -161,9 +171,7 @@ Status check_requests(const Job& job) {
   for (std::size_t i = 0; i < cluster.slurm.extra.size(); ++i)
     PTRAIN_CHECK(check_extra(cluster.slurm.extra[i], i));
   PTRAIN_CHECK(check_gpus(cluster));
-  if (!cluster.container.image.empty() && cluster.slurm.nodes < 2)
-    return refused("cluster.container", "ranks of one node are started without srun, and in none",
-                   "ask for two nodes or more, or leave it out");
+  PTRAIN_CHECK(check_container_of(cluster));
   for (std::size_t i = 0; i < cluster.setup.size(); ++i)
     PTRAIN_CHECK(check_text(fmt::format("cluster.setup.{}", i), cluster.setup[i]));
   for (std::size_t i = 0; i < cluster.env.size(); ++i)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "launcher/submit/commands.h"
+#include "launcher/cluster/slurm_command.h"
 #include "launcher/submit/slurm_text.h"
 
 namespace ptrain::submit {
@@ -77,7 +77,7 @@ Result<JobState> state_in_sacct(std::string_view text) {
 }
 
 JobState look_up(const std::string& job) {
-  const auto shown = ask({"scontrol", "-o", "show", "job", job});
+  const auto shown = cluster::ask_slurm({"scontrol", "-o", "show", "job", job});
   const auto state = shown.and_then(state_in_scontrol);
   if (state) return *state;
   JobState out;
@@ -86,7 +86,8 @@ JobState look_up(const std::string& job) {
     return out;
   }
   const auto booked =
-      ask({"sacct", "-nXP", "-j", job, "-o", "State,ExitCode,NodeList"}).and_then(state_in_sacct);
+      cluster::ask_slurm({"sacct", "-nXP", "-j", job, "-o", "State,ExitCode,NodeList"})
+          .and_then(state_in_sacct);
   if (booked) return *booked;
   out.phase = JobPhase::kForgotten;
   return out;

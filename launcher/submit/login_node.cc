@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "launcher/submit/commands.h"
+#include "launcher/cluster/slurm_command.h"
 
 namespace ptrain::submit {
 
@@ -97,16 +97,18 @@ Status check_nodes(const LoginNode& seen, const Partition& partition, const Slur
 
 Result<LoginNode> probe(const Slurm& slurm) {
   LoginNode seen;
-  PTRAIN_TRY(const std::string partition_text, ask({"scontrol", "-o", "show", "partition"}));
+  PTRAIN_TRY(const std::string partition_text,
+             cluster::ask_slurm({"scontrol", "-o", "show", "partition"}));
   seen.partitions = partitions(partition_text);
-  PTRAIN_TRY(const std::string node_text, ask({"scontrol", "-o", "show", "node"}));
+  PTRAIN_TRY(const std::string node_text, cluster::ask_slurm({"scontrol", "-o", "show", "node"}));
   seen.nodes = node_lines(node_text);
-  PTRAIN_TRY(const std::string config, ask({"scontrol", "show", "config"}));
+  PTRAIN_TRY(const std::string config, cluster::ask_slurm({"scontrol", "show", "config"}));
   seen.cluster = cluster_name(config);
-  PTRAIN_TRY(seen.mpi_plugins, ask({"srun", "--mpi=list"}));
-  PTRAIN_TRY(seen.srun_help, ask({"srun", "--help"}));
+  PTRAIN_TRY(seen.mpi_plugins, cluster::ask_slurm({"srun", "--mpi=list"}));
+  PTRAIN_TRY(seen.srun_help, cluster::ask_slurm({"srun", "--help"}));
   if (slurm.exclude.empty()) return seen;
-  PTRAIN_TRY(const std::string names, ask({"scontrol", "show", "hostnames", slurm.exclude}));
+  PTRAIN_TRY(const std::string names,
+             cluster::ask_slurm({"scontrol", "show", "hostnames", slurm.exclude}));
   std::istringstream lines(names);
   for (std::string line; std::getline(lines, line);) seen.excluded.push_back(line);
   return seen;
@@ -133,12 +135,17 @@ Status check(const LoginNode& seen, const Slurm& slurm) {
   PTRAIN_CHECK(check_partition(seen, slurm));
   const Partition& partition = *partition_of(seen, slurm);
   PTRAIN_CHECK(check_time(partition, slurm));
-  PTRAIN_CHECK(check_nodes(seen, partition, slurm));
-  if (slurm.nodes <= 1 || seen.mpi_plugins.find("pmix") != std::string::npos) return {};
+  return check_nodes(seen, partition, slurm);
+}
+
+Status check_plugins(const LoginNode& seen, const recipe::Cluster& cluster) {
+  if (cluster.slurm.nodes <= 1 || cluster.launcher != recipe::RankLauncher::kSrun) return {};
+  if (seen.mpi_plugins.find("pmix") != std::string::npos) return {};
   return fail(ExitCode::kEnvironment,
               "Slurm on this cluster lacks its plugin for PMIx (`srun --mpi=list`), by which ranks "
               "on several nodes find each other",
-              "ask who runs this cluster to install it, or train on one node (--nodes=1)");
+              "set cluster.launcher=mpirun where Open MPI is on all nodes, ask who runs this "
+              "cluster to install the plugin, or train on one node (--nodes=1)");
 }
 
 std::string explanation(const LoginNode& seen, const Slurm& slurm, const std::string& refusal) {

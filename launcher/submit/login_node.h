@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/recipe/slurm.h"
+#include "core/recipe/recipe.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/submit/slurm_text.h"
 
@@ -33,6 +33,8 @@ std::vector<NodeLine> nodes_for(const LoginNode& seen, const recipe::Slurm& slur
 
 // What can be known before the queue: errors (kUsage) name the field, the limit and what helps.
 Status check(const LoginNode& seen, const recipe::Slurm& slurm);
+// Whether ranks of several nodes can find each other (kEnvironment).
+Status check_plugins(const LoginNode& seen, const recipe::Cluster& cluster);
 
 // What of this explains that Slurm refuses the job, in one line; empty: nothing.
 std::string explanation(const LoginNode& seen, const recipe::Slurm& slurm,

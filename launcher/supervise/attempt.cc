@@ -47,6 +47,7 @@ class Attempt {
   void obey(const Record& record);
   void end(base::ExitStatus status);
   void obey(StopSignals& signals);
+  void tick();
   void look_around();
   void watch_time();
 
@@ -62,7 +63,7 @@ class Attempt {
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
-  double looked_at_ = -kLook;
+  double looked_at_ = -kLook, ticked_at_ = 0;
   bool stop_asked_ = false;
   bool time_is_up_ = false;
   Listeners listeners_;
@@ -79,7 +80,7 @@ void Attempt::obey(const KillAll& output) {
     return;
   }
   const Owned launcher = output.launcher_too ? Owned::kKill : Owned::kSpare;
-  kill_descendants(process_.pid(), launcher, kKillLimit);
+  kill_descendants(process_.pid(), launcher, kKillLimit, setup_.apart);
 }
 
 void Attempt::obey(const Record& record) {
@@ -142,7 +143,7 @@ void Attempt::end(base::ExitStatus status) {
   }  // last words are already in the sockets
   output_ += process_.read_output();
   const bool out_of_memory = memory_kills_.count() > kills_before_;
-  kill_descendants(0, Owned::kKill, kKillLimit);
+  kill_descendants(0, Owned::kKill, kKillLimit, setup_.apart);
   feed(LauncherEnded{status, setup_.backend.report(output_),
                      out_of_memory ? memory_kills_.where() : ""});
 }
@@ -156,17 +157,24 @@ void Attempt::obey(StopSignals& signals) {
   }
 }
 
+// What takes longer the more ranks there are: not after each message of one.
+void Attempt::tick() {
+  if (now() - ticked_at_ < std::chrono::duration<double>(kTick).count()) return;
+  ticked_at_ = now();
+  output_ += process_.read_output();
+  if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
+  feed(Tick{});
+  look_around();
+}
+
 Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   while (!lifecycle_.ended()) {
     has_news(kTick, signals.file());
     obey(signals);
-    output_ += process_.read_output();
-    if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
     if (const auto status = process_.poll())
       end(*status);
     else
-      feed(Tick{});
-    look_around();
+      tick();
   }
   // On a full disk the verdict counts more than this log.
   const std::string log = setup_.directory.launcher_log(setup_.request.attempt);
@@ -193,6 +201,8 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
   attempt.launch.inside = start::opening(
       plan.recipe.cluster.container, {setup.directory.root, plan.recipe_folder,
                                       std::filesystem::path(setup.worker).parent_path().string()});
+  attempt.launch.inside.insert(attempt.launch.inside.end(), setup.before_worker.begin(),
+                               setup.before_worker.end());
   attempt.request.run_directory = setup.directory.root;
   attempt.request.attempt = number;
   attempt.request.shape = shape.name;

@@ -29,6 +29,7 @@ struct AttemptSetup {
   double hang_timeout_s = 0;
   std::vector<std::string> rank_nodes;  // where each rank is
   JobClock* clock = nullptr;            // of the Slurm job that this is part of; null: of none
+  int apart = 0;  // a process of ours that outlives attempts; 0: there is none
 };
 
 struct AttemptEnd {

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ bool says_unreachable(int error) {
 
 ControlServer::ControlServer(int listener, int port, std::string token, int attempt, int num_ranks)
     : listener_(listener),
+      watched_(::epoll_create1(EPOLL_CLOEXEC)),
       port_(port),
       attempt_(attempt),
       num_ranks_(num_ranks),
@@ -82,16 +84,27 @@ Result<ControlServer> ControlServer::open(int attempt, int num_ranks, const std:
     ::close(file);
     return refused("listen on");
   }
-  return ControlServer(file, ntohs(address.sin_port), std::move(token), attempt, num_ranks);
+  ControlServer server(file, ntohs(address.sin_port), std::move(token), attempt, num_ranks);
+  if (!server.watch(file)) return refused("watch");
+  return server;
+}
+
+bool ControlServer::watch(int file) {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.fd = file;
+  return ::epoll_ctl(watched_, EPOLL_CTL_ADD, file, &wanted) == 0;
 }
 
 ControlServer::~ControlServer() {
   for (const auto& [file, connection] : connections_) ::close(file);
   if (listener_ >= 0) ::close(listener_);
+  if (watched_ >= 0) ::close(watched_);
 }
 
 ControlServer::ControlServer(ControlServer&& other) noexcept
     : listener_(std::exchange(other.listener_, -1)),
+      watched_(std::exchange(other.watched_, -1)),
       port_(other.port_),
       attempt_(other.attempt_),
       num_ranks_(other.num_ranks_),
@@ -101,28 +114,35 @@ ControlServer::ControlServer(ControlServer&& other) noexcept
 
 std::vector<ControlServer::Received> ControlServer::poll(std::chrono::milliseconds timeout,
                                                          std::span<const int> wake) {
-  std::vector<pollfd> files{{listener_, POLLIN, 0}};
-  for (const auto& [file, connection] : connections_) files.push_back({file, POLLIN, 0});
+  std::vector<pollfd> files{{watched_, POLLIN, 0}};
   for (const int file : wake) files.push_back({file, POLLIN, 0});
   std::vector<Received> received;
   if (::poll(files.data(), files.size(), static_cast<int>(timeout.count())) <= 0) return received;
-  if (files[0].revents != 0) accept();
-  for (std::size_t i = 1; i + wake.size() < files.size(); ++i)
-    if (files[i].revents != 0) read(files[i].fd, received);
+  std::array<epoll_event, 256> ready{};
+  const int count = ::epoll_wait(watched_, ready.data(), static_cast<int>(ready.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const int file = ready[static_cast<std::size_t>(i)].data.fd;
+    if (file == listener_)
+      accept();
+    else
+      read(file, received);
+  }
   return received;
 }
 
 void ControlServer::accept() {
   // Strangers that connect and say nothing must not use up our files.
   const std::size_t limit = static_cast<std::size_t>(num_ranks_) * 2 + 16;
-  const int file = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (file < 0) return;
-  if (connections_.size() >= limit) {
-    ::close(file);
-    return;
+  for (;;) {
+    const int file = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (file < 0) return;
+    if (connections_.size() >= limit || !watch(file)) {
+      ::close(file);
+      continue;
+    }
+    watch_machine(file);
+    connections_.emplace(file, Connection{});
   }
-  watch_machine(file);
-  connections_.emplace(file, Connection{});
 }
 
 void ControlServer::read(int file, std::vector<Received>& received) {

@@ -49,12 +49,14 @@ class ControlServer {
   };
 
   ControlServer(int listener, int port, std::string token, int attempt, int num_ranks);
+  bool watch(int file);
   void accept();
   void read(int file, std::vector<Received>& received);
   bool take_line(Connection& connection, std::string_view line, std::vector<Received>& received);
   bool welcome(Connection& connection, const run::ControlMessage& message);
 
   int listener_;
+  int watched_;  // epoll of the listener and all connections: thousands of them cost no time
   int port_;
   int attempt_;
   int num_ranks_;

@@ -25,11 +25,22 @@ std::string utc_now() {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(now)), millis % 1000);
 }
 
-// One write() of a whole line, so that a reader or a kill never sees two lines mixed.
-Status append_line(const std::string& path, const std::string& line) {
+// All at once or nothing: a part that a full disk has taken is taken back.
+bool append(int file, const std::string& lines) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const ssize_t written = ::write(file, lines.data(), lines.size());
+  if (written == std::ssize(lines)) return true;
+  if (written >= 0) {
+    (void)!::ftruncate(file, size);
+    errno = ENOSPC;
+  }
+  return false;
+}
+
+// One write() of whole lines, so that a reader or a kill never sees two lines mixed.
+Status append_lines(const std::string& path, const std::string& lines) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const bool good =
-      file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool good = file >= 0 && append(file, lines);
   const int error = errno;
   if (file >= 0) ::close(file);
   if (good) return {};
@@ -47,7 +58,10 @@ Status append_line(const std::string& path, const std::string& line) {
 Status EventLog::write(run::EventKind kind, int rank, nlohmann::json fields) {
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
   const run::Event event{kind, utc_now(), since.count(), attempt_, rank, std::move(fields)};
-  return append_line(directory_.events(), run::dump_line(run::to_json(event)));
+  unwritten_ += run::dump_line(run::to_json(event));
+  PTRAIN_CHECK(append_lines(directory_.events(), unwritten_));
+  unwritten_.clear();
+  return {};
 }
 
 Status EventLog::write(const run::Verdict& verdict) {

@@ -9,7 +9,8 @@
 
 namespace ptrain::supervise {
 
-// The only writer of events.jsonl and verdict.json.
+// The only writer of events.jsonl and verdict.json. Events that cannot be written, as on a full
+// disk, are kept and written before the next one that can.
 class EventLog {
  public:
   explicit EventLog(const run::Directory& directory) : directory_(directory) {}
@@ -23,6 +24,7 @@ class EventLog {
   run::Directory directory_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int attempt_ = 0;
+  std::string unwritten_;
 };
 
 // Whole lines of an events.jsonl; a last line that is cut off is left out.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "launcher/base/file.h"
-#include "launcher/base/subprocess.h"
+#include "launcher/cluster/slurm_command.h"
 
 namespace ptrain::supervise {
 
@@ -12,11 +12,9 @@ using recipe::AtTimeLimit;
 namespace {
 
 Status run_slurm(const std::vector<std::string>& arguments, const std::string& what) {
-  base::Command command{{"/usr/bin/env"}, {}};
-  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
-  PTRAIN_TRY(const base::Finished done, base::run_to_end(command));
-  if (done.status == base::ExitStatus{}) return {};
-  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", what, done.output),
+  const auto done = cluster::ask_slurm(arguments);
+  if (done) return {};
+  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", what, done.error().message),
               "continue with `ptrain resume`");
 }
 

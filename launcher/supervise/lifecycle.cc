@@ -24,6 +24,9 @@ constexpr double kLostNodeGrace = 0.5;
 // Ranks say something every second, so that connections to machines that were lost together break
 // within a second of each other.
 constexpr double kOtherNodes = 1;
+// Of steps, the latest, from which a hang's limit follows: a run of a million must not sort them
+// all.
+constexpr std::ptrdiff_t kStepTimes = 512;
 // For ranks to write where each of their threads is.
 constexpr double kStacks = 1;
 
@@ -104,6 +107,8 @@ void Lifecycle::hear(int rank, const run::StepDone& done) {
   state(rank).step = done.step;
   verdict_.step = done.step;
   step_times_.push_back(done.step_s);
+  if (std::ssize(step_times_) > 2 * kStepTimes)
+    step_times_.erase(step_times_.begin(), step_times_.end() - kStepTimes);
 }
 
 void Lifecycle::hear(int rank, const run::EventMessage& event) {

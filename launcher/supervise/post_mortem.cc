@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <vector>
 
 #include "launcher/base/file.h"
-#include "launcher/base/subprocess.h"
+#include "launcher/cluster/slurm_command.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/rank_board.h"
 #include "launcher/supervise/report.h"
@@ -72,16 +71,7 @@ std::string post_mortem(const run::Directory& directory, const run::Plan& plan,
 
 std::string slurm_facts(const std::string& job) {
   if (job.empty()) return "";
-  auto process = base::Subprocess::start({{"/usr/bin/env", "scontrol", "show", "job", job}, {}});
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  std::string output;
-  while (process && std::chrono::steady_clock::now() < end) {
-    const auto status = process->poll();
-    output += process->read_output();
-    if (status) return *status == base::ExitStatus{} ? output : "";
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return "";
+  return cluster::ask_slurm({"scontrol", "show", "job", job}, kPatience).value_or("");
 }
 
 }  // namespace ptrain::supervise

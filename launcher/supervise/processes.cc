@@ -44,12 +44,14 @@ std::map<int, int> parents_of_all() {
   return parents;
 }
 
-std::vector<int> descendants(int spare) {
+// But for `spare`, and for `apart` and all below it.
+std::vector<int> descendants(int spare, int apart) {
   const auto parents = parents_of_all();
   std::vector<int> result;
   for (const auto& [pid, direct] : parents) {
-    int parent = direct;
+    int parent = pid == apart ? 0 : direct;
     for (int depth = 0; depth < 64 && parent > 1 && parent != ::getpid(); ++depth) {
+      if (parent == apart) break;
       const auto next = parents.find(parent);
       parent = next == parents.end() ? 0 : next->second;
     }
@@ -58,11 +60,12 @@ std::vector<int> descendants(int spare) {
   return result;
 }
 
-// Takes away the zombies among our adopted children, but leaves `owned` to its owner.
-void reap(int owned) {
+// Takes away the zombies among our adopted children, but leaves `owned` and `apart` to their
+// owners.
+void reap(int owned, int apart) {
   siginfo_t info{};
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
-    if (info.si_pid == owned) return;
+    if (info.si_pid == owned || info.si_pid == apart) return;
     ::waitpid(info.si_pid, nullptr, WNOHANG);
     info = {};
   }
@@ -72,17 +75,17 @@ void reap(int owned) {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit) {
+bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit, int apart) {
   const auto end = std::chrono::steady_clock::now() + limit;
   for (;;) {
-    const auto left = descendants(what == Owned::kSpare ? owned : 0);
+    const auto left = descendants(what == Owned::kSpare ? owned : 0, apart);
     if (left.empty()) break;
     if (std::chrono::steady_clock::now() > end) return false;
     for (const int pid : left) ::kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    reap(owned);
+    reap(owned, apart);
   }
-  reap(owned);
+  reap(owned, apart);
   return true;
 }
 

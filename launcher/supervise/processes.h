@@ -12,6 +12,6 @@ enum class Owned { kSpare, kKill };
 // Kills every process below this one (the launcher, its ranks, their helpers) and waits until none
 // is left. `owned` is a child whose owner waits for it: it is never reaped here, and with kSpare
 // not killed either. False: some remain.
-bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit);
+bool kill_descendants(int owned, Owned what, std::chrono::milliseconds limit, int apart = 0);
 
 }  // namespace ptrain::supervise

@@ -41,7 +41,8 @@ class Supervisor {
         progress_(stderr, recipe::total_steps(setup.plan.recipe),
                   setup.plan.recipe.log.every_steps),
         save_times_(setup.expected_save_s),
-        clock_(setup.job, setup.job_end) {}
+        clock_(setup.job, setup.job_end),
+        guard_(setup.guard, setup.job, setup.here) {}
 
   run::Verdict run();
 
@@ -90,6 +91,7 @@ class Supervisor {
   Goodput goodput_;
   SaveTimes save_times_;
   JobClock clock_;
+  Guard guard_;
   History history_;
   std::vector<std::string> nodes_;  // of the job, that may be used
   FolderWatch folder_{setup_.directory};
@@ -97,6 +99,7 @@ class Supervisor {
   std::int64_t first_checkpoint_ = newest_checkpoint();  // of this job
   int attempt_ = 0;
   int num_restarts_ = 0;
+  double preflight_s_ = 0;   // that it took before the next attempt
   bool time_is_up_ = false;  // the last attempt was stopped because the job ends
   bool noted_ = false;
 };
@@ -114,7 +117,9 @@ Status Supervisor::use_nodes() {
 
 Status Supervisor::look_at_nodes() {
   if (!setup_.preflight) return {};
+  const auto start = Clock::now();
   PTRAIN_TRY(const auto warnings, setup_.preflight(plan_));
+  preflight_s_ = std::chrono::duration<double>(Clock::now() - start).count();
   for (const auto& warning : warnings) {
     progress_.say("warning: " + warning);
     note(log_.write(run::EventKind::kWarning, -1, {{"message", warning}}));
@@ -134,15 +139,18 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   const auto found = std::ranges::find(shapes, shape, &run::ShapePlan::name);
   if (found == shapes.end())
     return fail(ExitCode::kUsage, fmt::format("the plan has no shape '{}'", shape));
+  guard_.ensure(nodes_);
   attempt_ = next_attempt(setup_.directory);
   log_.set_attempt(attempt_);
   PTRAIN_TRY(AttemptSetup prepared, prepare_attempt(setup_, folder_, plan_, *found, attempt_));
   if (!setup_.job.empty()) prepared.clock = &clock_;
+  prepared.apart = guard_.pid();
   PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
                           {{"shape", shape},
                            {"num_ranks", prepared.launch.num_ranks},
                            {"nodes", nodes_of(plan_)},
-                           {"job", setup_.job}}));
+                           {"job", setup_.job},
+                           {"preflight_s", std::exchange(preflight_s_, 0)}}));
   return run_attempt(prepared, {log_, progress_, measurements_, goodput_, save_times_},
                      setup_.signals);
 }

@@ -9,6 +9,7 @@
 #include "core/run/event.h"
 #include "core/run/plan.h"
 #include "launcher/start/backend.h"
+#include "launcher/supervise/guard.h"
 #include "launcher/supervise/places.h"
 #include "launcher/supervise/signals.h"
 #include "launcher/supervise/time_limit.h"
@@ -23,10 +24,13 @@ struct Setup {
   StopSignals& signals;                        // held from before anything of the run was written
   bool by_hand = true;                         // someone may press Ctrl-C
   std::string job = {};                        // of Slurm, where there is one
+  std::string here = {};                       // the node of that job that this process is on
   std::optional<JobClock::Time> job_end = {};  // as far as the environment tells it
   double expected_save_s = 30;                 // of a checkpoint, before any was written
   std::vector<std::string> nodes = {};         // of that job, in the order in which srun fills them
   Replan replan = {};                          // for fewer of these nodes
+  std::vector<std::string> before_worker = {};  // words before it, where it is a copy
+  Guard::Command guard = nullptr;               // of a job's node, but this one
   // Looks at the plan's nodes before the first attempt: warnings, or why it cannot start.
   std::function<Result<std::vector<std::string>>(const run::Plan&)> preflight = {};
 };

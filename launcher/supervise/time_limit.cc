@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "launcher/cluster/slurm_command.h"
+
 namespace ptrain::supervise {
 
 namespace {
@@ -46,7 +48,7 @@ void JobClock::ask() {
   answer_.clear();
   next_ = std::chrono::steady_clock::now() + kAgain;
   auto started =
-      base::Subprocess::start({{"/usr/bin/env", "scontrol", "-o", "show", "job", job_}, {}});
+      base::Subprocess::start(cluster::slurm_command({"scontrol", "-o", "show", "job", job_}));
   if (started) question_.emplace(std::move(*started));  // none in many containers
 }
 

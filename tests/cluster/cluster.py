@@ -84,7 +84,11 @@ class Cluster:
             *arguments, environment=dict(ENVIRONMENT, **(environment or {})), **options)
 
     def is_on(self, name):
-        return self._node(name).process() is not None
+        return self.process(name) is not None
+
+    def process(self, name):
+        """The first process of a node, as the host numbers it; None: it is off."""
+        return self._node(name).process()
 
     # Faults, and their end.
 

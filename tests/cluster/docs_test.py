@@ -66,7 +66,7 @@ class DocsTest(unittest.TestCase):
                 return False
             return all(state == "RUNNING" and "step" in self.output(folder)
                        for state, folder in (job.split(" ", 1) for job in jobs))
-        until(settled, 40, "jobs train or are gone")
+        until(settled, 120, "jobs train or are gone")
 
     @staticmethod
     def output(folder):

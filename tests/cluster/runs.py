@@ -27,6 +27,12 @@ DP = "parallel={dp: 2, shard: 1}"
 SHARDED = "parallel={dp: 1, shard: 2, zero: 3}"
 
 
+def whole_lines(path):
+    """The values in a file of JSON lines; a last one that is being written is left out."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
+
 def seconds(event):
     """When an event was, since 1970."""
     return datetime.datetime.fromisoformat(event["time"]).timestamp()
@@ -48,12 +54,17 @@ class Runs(unittest.TestCase):
             (cls.work / "text" / f"{i:02}.txt").write_text(f"{i} is {i * i} " * (i % 13 + 1))
         cls.write_recipe("recipe.yaml", 20)
         cls.write_recipe("long.yaml", 1000000)  # more than any machine makes
+        cls.prepare()
         cls.cluster = Cluster(cls.folder / cls.state, visible=[cls.folder, cls.binary.parent])
         cls.addClassCleanup(cls.cluster.down)
         cls.cluster.up(node_timeout=5)
         # As ptrain finds a cluster: nothing is prepared for MPI.
         cls.environment = {"SLURM_PMIX_FENCE": "", "CI": "1", "HOME": str(cls.work),
                            "XDG_CACHE_HOME": str(cls.work / "cache-of-user")}
+
+    @classmethod
+    def prepare(cls):
+        """Before there are machines."""
 
     @classmethod
     def write_recipe(cls, name, steps):
@@ -65,10 +76,11 @@ class Runs(unittest.TestCase):
         self.cluster.run("scancel", "--user=root")
         self.cluster.wait_for_nodes()
 
-    def ptrain(self, num_nodes, *arguments, code=0):
+    def ptrain(self, num_nodes, *arguments, code=0, timeout=120, environment=None):
         """In a job of so many nodes, on the login node, to its end; what it said."""
         done = self.cluster.run("salloc", "-Q", f"-N{num_nodes}", self.binary, *arguments, cwd=self.work,
-                                check=False, timeout=120, environment=self.environment)
+                                check=False, timeout=timeout,
+                                environment=dict(self.environment, **(environment or {})))
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -87,7 +99,7 @@ class Runs(unittest.TestCase):
             if state not in ("PENDING", "CONFIGURING", "RUNNING"):
                 self.fail(f"{state}: " + (self.work / f"{name}.out").read_text())
             return self.num_steps(name) >= step
-        until(trains, 60, f"{name} makes {step} steps")
+        until(trains, 120, f"{name} makes {step} steps")
 
     def num_steps(self, name):
         path = self.work / name / "metrics.jsonl"
@@ -97,12 +109,10 @@ class Runs(unittest.TestCase):
         return json.loads((self.work / name / file).read_text())
 
     def events(self, name, kind):
-        lines = (self.work / name / "events.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["kind"] == kind]
+        return [event for event in whole_lines(self.work / name / "events.jsonl") if event["kind"] == kind]
 
     def losses(self, name):
-        lines = (self.work / name / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line)["loss"] for line in lines]
+        return [line["loss"] for line in whole_lines(self.work / name / "metrics.jsonl")]
 
     def no_rank_left(self):
         return all(self.cluster.run("pgrep", "-x", "ptrain", on=name, check=False).returncode != 0

@@ -73,7 +73,7 @@ class SubmitTest(unittest.TestCase):
         return path.read_text().count("\n") if path.exists() else 0
 
     def wait_for_step(self, name, step):
-        until(lambda: self.num_steps(name) >= step, 40, f"{name} makes {step} steps")
+        until(lambda: self.num_steps(name) >= step, 120, f"{name} makes {step} steps")
 
     def test_run_is_followed_to_its_end(self):
         said = self.ptrain("run", "recipe.yaml", "-N2", "--comment", 'a "b" #c', "--directory", "whole")
@@ -93,7 +93,7 @@ class SubmitTest(unittest.TestCase):
                                        stderr=open(self.work / "left.out", "wb"))
         self.wait_for_step("left", 5)
         self.cluster.run("pkill", "-INT", "-x", "ptrain")
-        self.assertEqual(following.wait(10), 0)
+        self.assertEqual(following.wait(60), 0)
         self.assertRegex((self.work / "left.out").read_text(), r"job \d+ goes on\n  ptrain status ")
         before = self.num_steps("left")
         self.wait_for_step("left", before + 20)
@@ -128,7 +128,7 @@ class SubmitTest(unittest.TestCase):
         logs = self.cluster.popen(PTRAIN, "logs", "--follow", "stages", cwd=self.work,
                                   environment=self.environment, stdout=open(self.work / "logs.out", "wb"))
         self.ptrain("stop", "--now", "stages")
-        self.assertEqual(logs.wait(20), 0)
+        self.assertEqual(logs.wait(60), 0)
         self.assertIn("==> ", (self.work / "logs.out").read_text())
         # The first signal of the two stops after the step, which may be over before the second comes.
         self.assertRegex(self.state("stages")["reason"], "^stopped (at once|on request)")
@@ -172,9 +172,14 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("a job array", self.refused("--array=0-3", code=2))
         self.assertIn("--wrap", self.refused("cluster.slurm.extra=[--wrap=true]", code=2))
         self.assertIn("GPUs", self.refused("--gpus-per-node=2", code=2))
-        for name in ("partition", "comment", "time"):
+        for name in ("partition", "account", "qos", "comment", "time", "constraint", "exclude"):
             said = self.refused(f"--{name}=a\n#SBATCH --nodes=9", code=2)
             self.assertIn(f"cluster.slurm.{name}: line breaks", said)
+        for field in ("slurm.extra", "setup"):
+            said = self.refused("-N2", f'cluster.{field}=["--x=a\\n#SBATCH --nodes=9"]', code=2)
+            self.assertIn(f"cluster.{field}.0: line breaks", said)
+        said = self.ptrain("run", "recipe.yaml", "-N2", "--directory", "a\x1bb", code=2)
+        self.assertIn("--directory: line breaks", said)
         path = self.tool("srun", "echo 'MPI plugin types are... none pmi2'")
         self.assertIn("lacks its plugin for PMIx",
                       self.ptrain("run", "recipe.yaml", "-N2", code=3, environment=path))
@@ -245,6 +250,11 @@ while [ "$1" != my.img ]; do shift; done; shift; exec "$@"
         self.assertEqual(self.read("in apptainer", "verdict.json")["code"], 0)
         for part in (f"{self.work}/in apptainer:{self.work}/in apptainer\n", "/var/log:/var/log\n"):
             self.assertIn(part, notes.read_text())
+        self.ptrain("run", "recipe.yaml", "-N1", "--directory", "one in apptainer", "cluster.container.image=my.img",
+                    "cluster.container.runtime=apptainer", environment=apptainer)
+        self.assertEqual(self.read("one in apptainer", "verdict.json")["code"], 0)
+        self.assertIn(f"{self.work}/one in apptainer:", notes.read_text())
+        self.assertIn("pyxis needs srun", self.refused("-N1", "cluster.container.image=my.img", code=2))
         srun = self.tool("srun", f"""[ "$1" = --help ] && echo '  --container-image=IMAGE'
 for word; do shift; case $word in --container-*) echo "$word" >>'{notes}';; *) set -- "$@" "$word";; esac
 done; exec {shutil.which("srun")} "$@"

@@ -140,7 +140,7 @@ TEST_F(Launch, Usr1DoesNothing) {
 class LostFolder : public Launch, public testing::WithParamInterface<bool> {};
 
 TEST_P(LostFolder, EndsTheRunWithAVerdict) {
-  auto process = start_run("", {"shapes.0.steps=4000", "checkpoint.every_steps=0"});
+  auto process = start_run("", {"shapes.0.steps=100000", "checkpoint.every_steps=0"});
   wait_until_ready();
   if (GetParam())
     fs::rename(run_.root, run_.root + "-moved");
@@ -167,7 +167,7 @@ TEST_F(Launch, SecondInterruptStopsAtOnce) {
 }
 
 TEST_F(Launch, StopCommandAndInUse) {
-  auto process = start_run("", {"shapes.0.steps=800"});
+  auto process = start_run("", {"shapes.0.steps=100000"});
   wait_until_ready();
   EXPECT_EQ(run_command({"status", run_.root}), 0);
   EXPECT_NE(output_.find("state: running"), std::string::npos) << output_;
@@ -194,7 +194,7 @@ TEST_F(Launch, GivesUpWithoutProgress) {
 }
 
 TEST_F(Launch, KillingTheSupervisorLeavesNoRanks) {
-  auto process = start_run("", {"shapes.0.steps=4000"});
+  auto process = start_run("", {"shapes.0.steps=100000"});
   wait_until_ready();
   ::kill(process.pid(), SIGKILL);
   EXPECT_EQ(end_of(std::move(process)), -SIGKILL);
@@ -206,7 +206,7 @@ TEST_F(Launch, KillingTheSupervisorLeavesNoRanks) {
 }
 
 TEST_F(Launch, StopNowLeavesNoCheckpoint) {
-  auto process = start_run("", {"shapes.0.steps=400", "checkpoint.every_steps=0"});
+  auto process = start_run("", {"shapes.0.steps=100000", "checkpoint.every_steps=0"});
   wait_until_ready();
   EXPECT_EQ(run_command({"stop", "--now", run_.root}), 0) << output_;
   EXPECT_EQ(end_of(std::move(process)), 128 + SIGTERM) << output_;
@@ -236,6 +236,7 @@ TEST_F(Launch, ShowsARunThatEnded) {
   EXPECT_NE(html.find("FAILED (11)"), std::string::npos);
   EXPECT_NE(html.find("rank_lost"), std::string::npos);
   EXPECT_EQ(run_command({"report", run_.root, "--to", folder_ + "/none/report.html"}), 3);
+  EXPECT_TRUE(said("there is no folder " + folder_ + "/none")) << output_;
 }
 
 TEST_F(Launch, AFinishedRunWhoseLastCheckpointIsDamagedIsNotCalledFinished) {

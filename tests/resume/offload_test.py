@@ -12,11 +12,12 @@ import subprocess
 import sys
 import unittest
 
-from place import Place
+from place import ENDLESS, Place
 
 BINARY = sys.argv.pop(1)
 OFFLOADED = "parallel={dp: 1, shard: 2, zero: 3, offload: optimizer}"
 RESIDENT = "parallel={dp: 1, shard: 2, zero: 3}"
+CONSTANT = "learning_rate.decay=constant"  # whatever the last step is
 
 
 def state_files():
@@ -67,7 +68,7 @@ class Offload(unittest.TestCase):
 
     def stopped_run(self, *layout):
         """A run with a checkpoint after 10 steps or more, of which most are to come."""
-        self.place.recipe(short=4000, long=20)
+        self.place.recipe(short=ENDLESS, long=20)
         process = self.place.spawn("run", "recipe.yaml", "--directory", "run", *layout)
         self.place.wait_for_step(process, "run", 12)
         process.send_signal(signal.SIGINT)
@@ -75,16 +76,19 @@ class Offload(unittest.TestCase):
 
     def test_killed_and_resumed_is_exact(self):
         place = self.place
-        place.run("whole", RESIDENT)
-        process = place.spawn("run", "recipe.yaml", "--directory", "killed", OFFLOADED)
+        place.recipe(short=ENDLESS)
+        process = place.spawn("run", "recipe.yaml", CONSTANT, "--directory", "killed", OFFLOADED)
         place.wait_for_step(process, "killed", 24)
         self.assertEqual(len(self.files_of(process)), 2)
         place.kill_all(process)
+        steps = max(place.metrics("killed")) + 20
         self.assertEqual(list((place.root / "killed/offload").iterdir()), [])
         # As if the kill had come before the file lost its name.
         (place.root / "killed/offload/.ptrain-offload-0").write_bytes(b"stale")
-        place.ptrain("resume", "killed")
+        place.ptrain("resume", "killed", f"shapes.0.steps={steps}", "--allow-changes")
         self.assertEqual(list((place.root / "killed/offload").iterdir()), [])
+        place.recipe(short=steps)
+        place.run("whole", RESIDENT, CONSTANT)
         whole, killed = place.metrics("whole"), place.metrics("killed")
         self.assertEqual([killed[s]["loss"] for s in sorted(killed)],
                          [whole[s]["loss"] for s in sorted(whole)])

@@ -19,7 +19,8 @@ void expect_round_trip(const ControlMessage& message) {
 
 TEST(Control, EveryKindComesBack) {
   expect_round_trip(Hello{"t\"\n", 2, 3, 4, "host", "0.1-ab"});
-  expect_round_trip(Heartbeat{7, "step", "dp all_gather#12", true, std::int64_t{1} << 40});
+  expect_round_trip(
+      Heartbeat{7, "step", "dp all_gather#12", true, std::int64_t{1} << 40, 9.5, 0.5, 1.25, 2e-4});
   expect_round_trip(StepDone{5, "short", 2.5, 0.1, 1e-3, 10, 20, 0.3, 33.3, 0.5, 1 << 20});
   expect_round_trip(EventMessage{EventKind::kValidation, {{"loss", 1.5}, {"a", {1, 2}}}});
   expect_round_trip(Goodbye{ExitCode::kNonFinite, "bad", ""});
@@ -52,9 +53,10 @@ TEST(Control, WhatIsNotAMessageIsRefused) {
       R"({"type":"event","kind":"party","fields":{}})",
       R"({"type":"event","kind":"warning","fields":[]})",
       R"({"type":"heartbeat","step":1.5,"phase":"","collective":"","waiting":false,)"
-      R"("resident_bytes":0})",
+      R"("resident_bytes":0,"steps_s":0,"data_s":0,"waited_s":0,"round_trip_s":0})",
       R"({"type":"heartbeat","step":18446744073709551615,"phase":"","collective":"",)"
-      R"("waiting":false,"resident_bytes":0})"};
+      R"("waiting":false,"resident_bytes":0,"steps_s":0,"data_s":0,"waited_s":0,)"
+      R"("round_trip_s":0})"};
   for (const char* line : refused) EXPECT_FALSE(message_from_line(line)) << line;
 }
 

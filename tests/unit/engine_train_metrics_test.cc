@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -72,6 +74,30 @@ TEST_F(MetricsFile, StepsAfterTheCheckpointAreCut) {
     lines.emplace_back(json["attempt"], json["step"]);
   }
   EXPECT_EQ(lines, (std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {2, 3}}));
+}
+
+// A limit on the size of files stands in for a full disk.
+TEST_F(MetricsFile, AFullDiskKeepsTheLinesUntilThereIsRoom) {
+  Metrics metrics(path_, 0, 1);
+  EXPECT_FALSE(metrics.write(step(1)));
+  const std::string one = text();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit little{one.size() + 10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  const auto said = metrics.write(step(2));
+  EXPECT_FALSE(metrics.write(step(3))) << "said once";
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_TRUE(said);
+  EXPECT_NE(said->find("no room for " + path_), std::string::npos);
+  EXPECT_EQ(text(), one) << "no part of a line";
+  EXPECT_FALSE(metrics.write(step(4)));
+  std::ifstream file(path_);
+  int expected = 1;
+  for (std::string line; std::getline(file, line); ++expected)
+    EXPECT_EQ(nlohmann::json::parse(line)["step"], expected);
+  EXPECT_EQ(expected, 5);
 }
 
 // A rank that is killed while it writes leaves a part of a line.

@@ -13,7 +13,7 @@ struct Case {
   Case() {
     for (const auto& node : needs.nodes) {
       reports.push_back(
-          {node, "b", "e", "p", 500.5, true, "", 2000, 5000, "", 2000, 1024, 0, 10, "", 1e9});
+          {node, "b", "e", "p", 500.5, true, "", 2000, 5000, "", 2000, 1024, 0, 10, "", 1e9, ""});
     }
   }
   NodeReport& third() { return reports[2]; }
@@ -58,6 +58,7 @@ TEST(Judge, RefusesWhatCannotWork) {
             "temporary files cannot be made: /tmp: full");
   EXPECT_EQ(refused([](auto& r) { r.open_files = 64; }),
             "a process may open 64 files, a rank needs 100");
+  EXPECT_EQ(refused([](auto& r) { r.gpu_error = "GPU 1 is ill"; }), "GPU 1 is ill");
   EXPECT_EQ(refused([](auto& r) { r.next_error = "cannot reach n4"; }), "cannot reach n4");
 }
 
@@ -98,7 +99,8 @@ TEST(Judge, TwoNodesHaveNoMedian) {
 }
 
 TEST(NodeReport, ComesBack) {
-  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, "w", 7, -1, "t", 9, 10, 2, 3.5, "n", 4};
+  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, "w", 7,  -1,
+                          "t",    9,   10, 2,   3.5, "n",  4,   "g"};
   EXPECT_EQ(report_from_line(to_line(report)), report);
   for (const char* line : {"", "{}", "srun: error: node1: task 0: Killed", "[1]"})
     EXPECT_FALSE(report_from_line(line)) << line;

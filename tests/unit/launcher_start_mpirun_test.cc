@@ -33,6 +33,26 @@ TEST(Mpirun, Version5) {
             std::string::npos);
 }
 
+TEST(Mpirun, OnTheNodesOfAJob) {
+  const Mpirun mpirun("/m", {4, true, true, "127.0.0.1"});
+  EXPECT_EQ(base::to_text(mpirun.command({"/p", "/r", "secret", 4, 2, 2, {"n1", "n3"}}),
+                          "PTRAIN_CONTROL_TOKEN"),
+            "OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive PTRAIN_CONTROL_TOKEN=... SLURM_OVERLAP=1 "
+            "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+            "/m -np 4 --oversubscribe --bind-to none --mca pml ob1 --mca btl self,vader,tcp "
+            "--host n1:2,n3:2 --map-by slot -x OMP_NUM_THREADS -x OMP_WAIT_POLICY "
+            "-x PTRAIN_CONTROL_TOKEN /p worker --request /r");
+  EXPECT_EQ(mpirun.control_host(), "127.0.0.1");
+  EXPECT_TRUE(mpirun.kills_on_term());
+}
+
+TEST(Mpirun, OpensTheContainerOfEachRank) {
+  start::Launch launch{"/p", "/r", "", 1, 1};
+  launch.inside = {"apptainer", "exec", "a.sif"};
+  EXPECT_NE(base::to_text(Mpirun("/m", {}).command(launch)).find(" apptainer exec a.sif /p worker"),
+            std::string::npos);
+}
+
 // The texts are those of Open MPI 4.1.4.
 TEST(Mpirun, ReadsWhoDiedFirst) {
   const Mpirun mpirun("/usr/bin/mpirun", {4, false, true});

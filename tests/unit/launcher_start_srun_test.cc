@@ -8,11 +8,12 @@ namespace {
 TEST(Srun, CommandLine) {
   const Srun srun("/usr/bin/srun", {"node2", 14, true});
   const auto command = srun.command({"/opt/ptrain", "/r/a b.json", "secret", 8, 3, 2});
-  EXPECT_EQ(base::to_text(command, "PTRAIN_CONTROL_TOKEN"),
-            "SLURM_PMIX_FENCE=ring OMP_NUM_THREADS=3 OMP_WAIT_POLICY=passive "
-            "PTRAIN_CONTROL_TOKEN=... /usr/bin/srun --mpi=pmix --kill-on-bad-exit=1 --nodes=2 "
-            "--ntasks=8 --ntasks-per-node=4 --cpus-per-task=3 --distribution=block --export=ALL "
-            "--input=none /opt/ptrain worker --request '/r/a b.json'");
+  EXPECT_EQ(
+      base::to_text(command, "PTRAIN_CONTROL_TOKEN"),
+      "SLURM_PMIX_FENCE=ring OMP_NUM_THREADS=3 OMP_WAIT_POLICY=passive "
+      "PTRAIN_CONTROL_TOKEN=... /usr/bin/srun --mpi=pmix --kill-on-bad-exit=1 --nodes=2 "
+      "--ntasks=8 --ntasks-per-node=4 --cpus-per-task=3 --distribution=block:block --export=ALL "
+      "--input=none /opt/ptrain worker --request '/r/a b.json'");
 }
 
 TEST(Srun, MoreRanksThanCpusWaitWithoutSpinning) {
@@ -26,6 +27,18 @@ TEST(Srun, NamesTheNodesAndSharesCpusWithStepsThatHang) {
   const Srun srun("/s", {"node4", 4, true, true});
   const auto text = base::to_text(srun.command({"/p", "/r", "", 4, 1, 2, {"node1", "node3"}}));
   EXPECT_NE(text.find(" --nodelist=node1,node3 --overlap --export=ALL "), std::string::npos);
+}
+
+// An older srun lacks options: what its help does not have is left out.
+TEST(Srun, BindsRanksToCoresWhereItCan) {
+  EXPECT_TRUE(knows_option("      --cpu-bind=             Bind tasks to CPUs", "--cpu-bind"));
+  EXPECT_FALSE(knows_option("  -O, --overcommit  overcommit resources", "--cpu-bind"));
+  const Srun srun("/s", {"n", 4, true, false, true});
+  EXPECT_NE(base::to_text(srun.command({"/p", "/r", "", 4, 1, 2})).find(" --cpu-bind=cores "),
+            std::string::npos);
+  // More ranks than cores have none to be bound to.
+  EXPECT_EQ(base::to_text(srun.command({"/p", "/r", "", 16, 1, 2})).find("--cpu-bind"),
+            std::string::npos);
 }
 
 TEST(Srun, NoSingleCopyWhereItIsForbidden) {

@@ -74,7 +74,14 @@ TEST(LoginNode, PmixIsNeededForSeveralNodesOnly) {
   LoginNode seen = four_nodes();
   seen.mpi_plugins = "MPI plugin types are...\n\tnone\n\tpmi2\n";
   EXPECT_EQ(refusal(seen, asked(1)), "");
-  EXPECT_NE(refusal(seen, asked(2)).find("PMIx"), std::string::npos);
+  recipe::Cluster cluster;
+  cluster.slurm = asked(2);
+  const auto status = check_plugins(seen, cluster);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("PMIx"), std::string::npos);
+  cluster.launcher = recipe::RankLauncher::kMpirun;
+  EXPECT_TRUE(check_plugins(seen, cluster));
+  EXPECT_TRUE(check_plugins(four_nodes(), {}));
 }
 
 TEST(LoginNode, PlansForTheLeastNodesThatItMayGet) {

@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -29,6 +32,30 @@ TEST(EventLog, SaysThatItsDirectoryIsGone) {
   EXPECT_EQ(status.error().code, ExitCode::kUnusable);
   EXPECT_NE(status.error().message.find("/nowhere/run/events.jsonl: the run directory was removed"),
             std::string::npos);
+}
+
+// A limit on the size of files stands in for a full disk.
+TEST(EventLog, AFullDiskLosesNoEvent) {
+  std::string folder = testing::TempDir() + "ptrain-events-XXXXXX";
+  const run::Directory directory{::mkdtemp(folder.data())};
+  EventLog log(directory);
+  ASSERT_TRUE(log.write(run::EventKind::kWarning, 1));
+  const auto size = std::filesystem::file_size(directory.events());
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit little{size + 10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  const Status second = log.write(run::EventKind::kWarning, 2);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(second);
+  EXPECT_EQ(std::filesystem::file_size(directory.events()), size) << "no part of a line";
+  EXPECT_TRUE(log.write(run::EventKind::kWarning, 3));
+  const auto events = read_events(directory.events());
+  ASSERT_TRUE(events);
+  ASSERT_EQ(events->size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ((*events)[static_cast<std::size_t>(i)].rank, i + 1);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "launcher/cluster/slurm_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ptrain::cluster {
+
+base::Command slurm_command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "/usr/bin/env");
+  return {std::move(arguments), {}};
+}
+
+Result<std::string> ask_slurm(std::vector<std::string> arguments, std::chrono::seconds patience) {
+  const std::string name = arguments.front();
+  PTRAIN_TRY(base::Finished done, base::run_to_end(slurm_command(std::move(arguments)), patience));
+  if (done.status == base::ExitStatus{}) return std::move(done.output);
+  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", name, slurm_reason(done.output)));
+}
+
+std::string slurm_reason(std::string_view output) {
+  std::string out;
+  while (!output.empty()) {
+    auto line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    for (const std::string_view prefix :
+         {"sbatch: ", "scancel: ", "srun: ", "scontrol: ", "error: ", "allocation failure: "})
+      if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+    if (!line.empty()) out += (out.empty() ? "" : "; ") + std::string(line);
+  }
+  return out;
+}
+
+}  // namespace ptrain::cluster

@@ -1,0 +1,64 @@
+#include "launcher/supervise/guard.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "launcher/cluster/hostlist.h"
+#include "launcher/cluster/slurm_command.h"
+
+namespace ptrain::supervise {
+
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds kLook{15};
+constexpr int kTurns = 40;  // of 50 ms, for srun to end its task
+
+std::string_view value_of(std::string_view line, std::string_view key) {
+  const auto found = line.find(fmt::format(" {}=", key));
+  if (found == std::string_view::npos) return "";
+  line.remove_prefix(found + key.size() + 2);
+  return line.substr(0, line.find_first_of(" \n"));
+}
+
+}  // namespace
+
+Guard::~Guard() {
+  if (!process_) return;
+  process_->signal_group(SIGTERM);
+  for (int turn = 0; turn < kTurns && !process_->poll(); ++turn)
+    std::this_thread::sleep_for(milliseconds(50));
+}
+
+void Guard::ensure(const std::vector<std::string>& nodes) {
+  if (command_ == nullptr || job_.empty() || (process_ && !process_->poll())) return;
+  const auto other = std::ranges::find_if(nodes, [&](const auto& node) { return node != here_; });
+  if (other == nodes.end()) return;
+  auto started = base::Subprocess::start(command_(*other, job_));
+  process_.reset();
+  if (started) process_.emplace(std::move(*started));
+}
+
+bool is_headless(std::string_view shown) {
+  const auto host = value_of(shown, "BatchHost");
+  if (value_of(shown, "JobState") != "RUNNING" || value_of(shown, "BatchFlag") != "1") return false;
+  const auto nodes = cluster::expand_hostlist(value_of(shown, "NodeList"));
+  return !host.empty() && nodes && std::ranges::find(*nodes, host) == nodes->end();
+}
+
+Status guard_job(const std::string& job) {
+  for (;; std::this_thread::sleep_for(kLook)) {
+    const auto shown = cluster::ask_slurm({"scontrol", "-o", "show", "job", job});
+    if (shown && value_of(*shown, "BatchFlag") != "1") return {};
+    if (!shown || !is_headless(*shown)) continue;  // a controller may be away for a while
+    if (cluster::ask_slurm({"scontrol", "requeue", job})) return {};
+    PTRAIN_CHECK(cluster::ask_slurm({"scancel", job}));
+    return {};
+  }
+}
+
+}  // namespace ptrain::supervise
