@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/safetensors/index.h"
+#include "core/safetensors/json.h"
 
 namespace ptrain::safetensors {
 namespace {
@@ -69,7 +70,8 @@ class Reader {
     std::string name = tensor.name;
     const auto [place, is_new] =
         contents_.tensors.try_emplace(name, Stored{file, data, std::move(tensor)});
-    if (!is_new) complain(fmt::format("'{}' is in {} and in {}", name, place->second.file, file));
+    if (!is_new)
+      complain(fmt::format("'{}' is in {} and in {}", shown(name), place->second.file, file));
   }
 
   void read_sharded() {
@@ -83,11 +85,11 @@ class Reader {
       if (!readable[file])
         contents_.lost[name] = file;
       else if (found == contents_.tensors.end() || found->second.file != file)
-        complain(fmt::format("'{}' is not in {}, where {} has it", name, file, kIndexFile));
+        complain(fmt::format("'{}' is not in {}, where {} has it", shown(name), file, kIndexFile));
     }
     for (const auto& [name, stored] : contents_.tensors)
       if (!weights->contains(name))
-        complain(fmt::format("'{}' is in {}, but not in {}", name, stored.file, kIndexFile));
+        complain(fmt::format("'{}' is in {}, but not in {}", shown(name), stored.file, kIndexFile));
   }
 
   Result<WeightMap> read_weight_map() {

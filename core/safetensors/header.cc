@@ -53,7 +53,7 @@ bool read_sizes(const json& array, std::vector<std::int64_t>& sizes) {
 
 Result<Tensor> read_tensor(const std::string& name, const json& entry) {
   const auto wrong = [&](std::string_view why) {
-    return refuse(fmt::format("tensor '{}': {}", name, why));
+    return refuse(fmt::format("tensor '{}': {}", shown(name), why));
   };
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
       !entry.contains("shape") || !entry.contains("data_offsets"))
@@ -92,7 +92,7 @@ Status check_places(const std::vector<Tensor>& tensors) {
   std::int64_t end = 0;
   for (const Tensor& tensor : tensors) {
     if (tensor.begin != end)
-      return refuse(fmt::format("tensor '{}': its data {}", tensor.name,
+      return refuse(fmt::format("tensor '{}': its data {}", shown(tensor.name),
                                 tensor.begin < end ? "overlaps that of another tensor"
                                                    : "begins behind a hole that is no tensor's"));
     end = tensor.end;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/safetensors/json.h"
+
 namespace ptrain::safetensors {
 namespace {
 
@@ -136,7 +138,7 @@ class Finder {
   }
 
   void complain(const std::string& name, std::string_view what) {
-    problems_.push_back(fmt::format("'{}' {}", name, what));
+    problems_.push_back(fmt::format("'{}' {}", shown(name), what));
   }
 
   const Contents& contents_;

@@ -34,7 +34,7 @@ Result<WeightMap> read_index(std::string_view text) {
   for (const auto& [name, file] : found->items()) {
     if (!file.is_string() || !is_file_name(file.get_ref<const std::string&>()))
       return refuse(
-          fmt::format("'{}' is said to lie elsewhere than in a file of this folder", name));
+          fmt::format("'{}' is said to lie elsewhere than in a file of this folder", shown(name)));
     weights[name] = file.get<std::string>();
   }
   return weights;

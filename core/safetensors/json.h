@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "core/base/result.h"
@@ -8,6 +9,9 @@
 namespace ptrain::safetensors {
 
 bool is_printable(std::string_view text);  // ASCII without control characters
+
+// What a message shows of a name in a foreign file: all of it, or its beginning.
+std::string shown(std::string_view name);
 
 // A JSON object of a foreign file. Errors (kUnusable): no JSON object; brackets deeper than
 // `depth`; a name twice, or one that is not printable ASCII. `what` begins the message.

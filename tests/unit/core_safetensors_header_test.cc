@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -107,6 +109,26 @@ TEST(SafetensorsHeader, RefusesWhatIsNoTensor) {
                           R"({"a":[[[[[]]]]]})"})
     EXPECT_NE(why(bad), "") << bad;
   EXPECT_NE(why(R"({"a\u001b[2J":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "");
+}
+
+// Milliseconds; a minute or more where each tensor costs a look at all others.
+TEST(SafetensorsHeader, HasAHundredThousandTensors) {
+  std::string text = "{";
+  for (int i = 0; i < 100000; ++i)
+    text += fmt::format(R"({}"a{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                        i == 0 ? "" : ",", i, i, i + 1);
+  const std::clock_t begin = std::clock();
+  const auto header = read_header(text + "}");
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->tensors.size(), 100000u);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 10);
+}
+
+TEST(SafetensorsHeader, ShowsTheBeginningOfALongName) {
+  const std::string name(100000, 'n');
+  const std::string text = why("{\"" + name + "\":1}");
+  EXPECT_EQ(text.substr(0, 208), "tensor '" + name.substr(0, 200));
+  EXPECT_LT(text.size(), 300u);
 }
 
 TEST(SafetensorsHeader, RefusesOverlapsHolesAndDuplicates) {
