@@ -27,6 +27,7 @@ struct LauncherReport {
   int signal = 0;
   int code = 0;
   std::string lost_node = {};  // its ranks can say nothing any more
+  std::string what = {};       // of a rank that could not be started
   bool operator==(const LauncherReport&) const = default;
 };
 

@@ -34,6 +34,16 @@ LauncherReport ending(int rank, std::string_view text) {
   return report;
 }
 
+// "srun: error: task 3 launch failed: ...", as on a node that has just come back. -1: says no such
+// thing.
+int not_launched(std::string_view line) {
+  constexpr std::string_view kTask = "srun: error: task ";
+  if (!line.starts_with(kTask) || line.find(" launch failed") == std::string_view::npos) return -1;
+  int rank = -1;
+  std::from_chars(line.data() + kTask.size(), line.data() + line.size(), rank);
+  return rank;
+}
+
 }  // namespace
 
 std::vector<std::string> Srun::placement(const Launch& launch) const {
@@ -91,6 +101,10 @@ LauncherReport Srun::report(std::string_view output) const {
   while (!output.empty()) {
     auto line = output.substr(0, output.find('\n'));
     output.remove_prefix(std::min(output.size(), line.size() + 1));
+    if (const auto rank = not_launched(line); rank >= 0) {
+      line.remove_prefix(kError.size());
+      return {rank, 0, static_cast<int>(ExitCode::kRankError), "", "srun: " + std::string(line)};
+    }
     const auto task = line.find(": task");
     if (!line.starts_with(kError) || task == std::string_view::npos) continue;
     line.remove_prefix(task + std::string_view(": task").size());

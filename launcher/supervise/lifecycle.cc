@@ -260,7 +260,8 @@ void Lifecycle::settle(const LauncherEnded& end) {
     failed_ = true;
   } else if (report.code != 0 && may_replace && !failure_.told) {
     failure_ = {code_of_exit(report.code), report.rank, 0,
-                fmt::format("exited with code {}", report.code), false};
+                report.what.empty() ? fmt::format("exited with code {}", report.code) : report.what,
+                false};
     failed_ = true;
   } else if (!failed_ && (end.status.signal != 0 || end.status.code != 0)) {
     failure_ = {end.status.signal != 0 ? ExitCode::kRankSignal : ExitCode::kEnvironment, -1,

@@ -64,6 +64,9 @@ TEST(Srun, ReadsWhoDiedFirst) {
   EXPECT_EQ(srun.report("srun: error: node1: task 0: Terminated\n"
                         "srun: error: Node failure on node2\n"),
             (LauncherReport{-1, 0, 0, "node2"}));
+  EXPECT_EQ(srun.report("srun: error: task 3 launch failed: Unspecified error\n"
+                        "srun: error: node2: tasks 4-5: Killed\n"),
+            (LauncherReport{3, 0, 10, "", "srun: task 3 launch failed: Unspecified error"}));
   for (const char* text : {"", "srun: error: Unable to allocate resources", "srun: error: a: task",
                            "srun: error: node2: task x: Killed", "srun: error: n: tasks"})
     EXPECT_EQ(srun.report(text), LauncherReport{}) << text;
