@@ -39,6 +39,14 @@ bool is_rounding(const Case& one, const std::string& name) {
   return one.family == "gpt2" && name.ends_with("c_attn.bias");
 }
 
+// What keys and queries have in common hardly moves attention: such gradients are what is left of
+// sums that cancel, of which fp32 keeps fewer digits.
+double tolerance_of_gradient(const Case& one, std::string_view name) {
+  const bool cancels = name.ends_with("k_proj.bias") || name.find("k_norm") != name.npos ||
+                       name.find("q_norm") != name.npos;
+  return cancels && one.precision == "fp32" ? 1e-4 : tolerance_of(one);
+}
+
 void compare_gradients(const Case& one, const Trajectory& run, const Trajectory& truth,
                        Faults& faults) {
   if (run.first_gradients.size() != truth.first_gradients.size())
@@ -47,7 +55,7 @@ void compare_gradients(const Case& one, const Trajectory& run, const Trajectory&
     const auto found = run.first_gradients.find(name);
     if (found == run.first_gradients.end()) continue;
     const double distance = parity::relative_distance(found->second, gradient);
-    if (!(distance <= tolerance_of(one)))
+    if (!(distance <= tolerance_of_gradient(one, name)))
       faults.push_back(fmt::format("gradient of {}: apart by {:.1e}", name, distance));
   }
 }
