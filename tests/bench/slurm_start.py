@@ -67,7 +67,7 @@ def by_ptrain(ptrain, folder):
     seconds = first_step(folder, process) - begin
     end(process)
     events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
-    return seconds, next(e["fields"]["preflight_s"] for e in events if e["kind"] == "attempt_started")
+    return seconds, next(e["preflight_s"] for e in events if e["kind"] == "attempt_started")
 
 
 def by_srun(ptrain, model, folder):
@@ -83,7 +83,8 @@ def by_srun(ptrain, model, folder):
     environment = dict(os.environ, SLURM_PMIX_FENCE="ring", OMP_NUM_THREADS="4", OMP_WAIT_POLICY="passive",
                        PTRAIN_CONTROL_TOKEN="0")
     begin = time.monotonic()
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    with open(f"{folder}.out", "wb") as out:
+        process = subprocess.Popen(command, env=environment, stderr=out)
     seconds = first_step(folder, process) - begin
     end(process)
     return seconds
@@ -106,7 +107,7 @@ def main():
     Runs.folder, Runs.binary = pathlib.Path(folder).resolve(), ptrain
     Runs.setUpClass()
     try:
-        done = Runs.cluster.run("salloc", "-Q", "-N4", sys.executable, __file__, ptrain, rounds, "--inside",
+        done = Runs.cluster.run("salloc", "-Q", "-N4", "--exclusive", sys.executable, __file__, ptrain, rounds, "--inside",
                                 cwd=Runs.work, timeout=600, environment=Runs.environment)
     finally:
         Runs.doClassCleanups()
