@@ -171,7 +171,7 @@ class SurviveTest(Runs):
         return self.read(name, file) if (self.work / name / file).exists() else None
 
     def no_rank_on(self, name):
-        return self.cluster.run("pgrep", "-x", "ptrain", on=name, check=False).returncode != 0
+        return self.cluster.run("pgrep", "-f", "ptrain worker", on=name, check=False).returncode != 0
 
 
 if __name__ == "__main__":
