@@ -23,8 +23,7 @@ Status check_gpus_here(const run::Plan& plan) {
   if (preflight::needs_of(plan).gpus == 0) return {};
   const std::string complaint = preflight::gpu_complaint();
   if (complaint.empty()) return {};
-  return fail(ExitCode::kEnvironment, complaint,
-              "have it looked at; nvidia-smi says more. CUDA_VISIBLE_DEVICES can leave it out");
+  return fail(ExitCode::kEnvironment, complaint, "have it looked at; nvidia-smi says more");
 }
 
 Result<std::vector<std::string>> preflight_run(const std::string& root, const run::Plan& plan) {

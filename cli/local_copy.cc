@@ -28,7 +28,8 @@ constexpr std::chrono::seconds kLimit{300};  // gigabytes, from a server that al
 
 // What every node has of its system.
 bool is_of_system(std::string_view path) {
-  return path.starts_with("/lib") || path.starts_with("/usr/lib") || !path.starts_with('/');
+  const auto in = [path](std::string_view folder) { return path.starts_with(folder); };
+  return !in("/") || in("/lib/") || in("/lib64/") || in("/usr/lib/") || in("/usr/lib64/");
 }
 
 int add_library(dl_phdr_info* info, std::size_t, void* paths) {
@@ -52,9 +53,10 @@ Result<std::vector<std::string>> libraries_of(const std::string& ptrain,
   PTRAIN_TRY(const base::Finished done,
              base::run_to_end({{ptrain, "local-copy", "--engine", engine}, {}}, kLimit));
   if (done.status != base::ExitStatus{}) return fail(ExitCode::kEnvironment, done.output);
-  std::vector<std::string> paths{ptrain};
-  std::istringstream lines(done.output);
-  for (std::string line; std::getline(lines, line);) paths.push_back(line);
+  std::vector<std::string> paths{ptrain, engine};
+  std::istringstream lines(done.output);  // libraries that are opened may write there too
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with('/') && line != engine) paths.push_back(line);
   return paths;
 }
 

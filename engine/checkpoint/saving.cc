@@ -20,9 +20,10 @@ RankFile planned_file(const ItemsOf& items_of, int rank, const RankReport& repor
   FilePlan plan = plan_file(items, rank);
   if (plan.bytes != report.bytes || digest_of(plan.content) != report.content)
     throw EngineError(ExitCode::kBug,
-                      fmt::format("rank {} saved other tensors than its layout has: {} bytes, of "
-                                  "{} in the layout",
-                                  rank, report.bytes, plan.bytes));
+                      fmt::format("rank {} saved other tensors than its layout has: a file of {} "
+                                  "bytes, by the layout {}{}",
+                                  rank, report.bytes, plan.bytes,
+                                  report.bytes == plan.bytes ? " of other content" : ""));
   RankFile file;
   if (!items.tensors.empty()) file.name = rank_file_name(rank);
   file.listed.bytes = report.bytes;

@@ -37,9 +37,10 @@ bool Calls::resume(const program::Action& segment) {
 }
 
 std::int64_t Calls::bytes_of(const program::Action& exchange) const {
+  // Asked of copies too, on their own thread, while this one changes the entries.
+  if (!program::exchanges_within_call(exchange)) return 0;
   const auto entry = entries_.find(key_of(exchange));
-  const bool waits = program::exchanges_within_call(exchange) && entry != entries_.end() &&
-                     entry->second.pending != nullptr;
+  const bool waits = entry != entries_.end() && entry->second.pending != nullptr;
   return waits ? entry->second.pending->bytes : 0;
 }
 

@@ -56,7 +56,12 @@ Metrics::Metrics(std::string path, std::int64_t step, int attempt)
 }
 
 Metrics::~Metrics() {
-  if (file_ >= 0) ::close(file_);
+  if (file_ < 0) return;
+  // The last chance of lines that had no room.
+  if (!unwritten_.empty() &&
+      ::write(file_, unwritten_.data(), unwritten_.size()) != std::ssize(unwritten_))
+    static_cast<void>(::ftruncate(file_, size_) == 0);
+  ::close(file_);
 }
 
 // False: there is no room, and nothing was written.

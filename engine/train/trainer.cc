@@ -4,7 +4,9 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -21,6 +23,11 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Without the sign that a NaN may carry.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
 }
 
 // What all ranks decide together at the end of a step.
@@ -95,7 +102,7 @@ class Trainer {
   void check_finite(const execute::StepResult& result, std::int64_t step) {
     if (result.finite) return;
     const auto text = fmt::format("step {}: loss {} and gradient norm {} are not both finite", step,
-                                  result.loss, result.grad_norm);
+                                  number_text(result.loss), number_text(result.grad_norm));
     if (recipe_.failure.nonfinite == recipe::OnNonFinite::kStop)
       throw EngineError(ExitCode::kNonFinite, text,
                         "lower learning_rate.peak or raise warmup_steps, and resume from the last "

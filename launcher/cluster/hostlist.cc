@@ -25,6 +25,8 @@ std::string_view take_one(std::string_view& text) {
 }
 
 std::optional<std::size_t> number_in(std::string_view digits) {
+  constexpr std::size_t kMostDigits = 18;
+  if (digits.size() > kMostDigits) return std::nullopt;
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
@@ -37,7 +39,9 @@ bool add_range(std::string_view text, Names& numbers) {
   const auto from = text.substr(0, dash);
   const auto first = number_in(from);
   const auto last = dash == std::string_view::npos ? first : number_in(text.substr(dash + 1));
-  if (!first || !last || *last < *first || *last - *first >= kMost) return false;
+  if (!first || !last || *last < *first ||
+      *last - *first >= kMost - std::min(kMost, numbers.size()))
+    return false;
   for (std::size_t i = *first; i <= *last; ++i)
     numbers.push_back(fmt::format("{:0{}}", i, from.size()));
   return true;
@@ -73,7 +77,7 @@ Result<Names> expand_hostlist(std::string_view text) {
   for (auto rest = text; !rest.empty();)
     if (!add_names(take_one(rest), names))
       return fail(ExitCode::kEnvironment,
-                  fmt::format("SLURM_JOB_NODELIST is '{}', which is no list of nodes", text),
+                  fmt::format("Slurm's list of nodes is '{}', which is none", text),
                   "unset SLURM_JOB_ID to use this machine alone");
   return names;
 }

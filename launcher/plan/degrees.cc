@@ -7,6 +7,10 @@
 
 namespace ptrain::plan {
 
+std::string ranks_text(std::size_t num_ranks) {
+  return num_ranks == 1 ? "one rank" : fmt::format("{} ranks", num_ranks);
+}
+
 int fixed_sharers(const recipe::Parallel& fixed) {
   return std::max(1, fixed.tp) * std::max(1, fixed.pp) * std::max(1, fixed.ring) *
          std::max(1, fixed.ulysses);
@@ -31,7 +35,7 @@ Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int
   return fail(
       ExitCode::kUsage,
       fmt::format("shape '{}': parallel fixes {}, and {} does not divide the {} of this run", name,
-                  text, product, num_ranks == 1 ? "one rank" : fmt::format("{} ranks", num_ranks)),
+                  text, product, ranks_text(static_cast<std::size_t>(num_ranks))),
       "change a degree, or give cluster.ranks_per_node (more ranks than cores may share "
       "them)");
 }

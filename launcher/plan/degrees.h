@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/base/result.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::plan {
+
+std::string ranks_text(std::size_t num_ranks);  // "one rank", "4 ranks"
 
 // Ranks that work on the same rows, as far as the recipe fixes them.
 int fixed_sharers(const recipe::Parallel& fixed);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "launcher/plan/degrees.h"
+
 namespace ptrain::plan {
 
 namespace {
@@ -118,8 +120,9 @@ std::string why_recompute(const Ranking& ranking) {
 
 Error nothing_fits(const SearchInput& input, const Ranking& ranking) {
   const auto reasons = summarize(ranking.rejected);
-  std::string message = fmt::format("no layout of shape '{}' can run on {} ranks", ranking.shape,
-                                    input.placement.num_ranks);
+  std::string message =
+      fmt::format("no layout of shape '{}' can run on {}", ranking.shape,
+                  ranks_text(static_cast<std::size_t>(input.placement.num_ranks)));
   const Rejected* memory = nullptr;
   const Rejected* rows = nullptr;
   for (const auto& reason : reasons) {

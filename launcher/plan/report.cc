@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "launcher/plan/degrees.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {
@@ -62,10 +63,11 @@ std::string row(std::size_t place, const Candidate& candidate, std::size_t width
 std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std::size_t num_ranks,
                        bool explain) {
   const run::Prediction& predicted = shape.predicted;
-  std::string text = fmt::format(
-      "\nshape {}: {} on {} ranks of {} {}, {} a step (between {} and {})\n", shape.name,
-      name_of(shape.layout), num_ranks, shape.threads, shape.threads == 1 ? "thread" : "threads",
-      duration(predicted.step_s), duration(predicted.low_s), duration(predicted.high_s));
+  std::string text =
+      fmt::format("\nshape {}: {} on {} of {} {}, {} a step (between {} and {})\n", shape.name,
+                  name_of(shape.layout), ranks_text(num_ranks), shape.threads,
+                  shape.threads == 1 ? "thread" : "threads", duration(predicted.step_s),
+                  duration(predicted.low_s), duration(predicted.high_s));
   const std::size_t count = ranking.ranked.size();
   const std::size_t shown = explain ? count : std::min(count, kShownLayouts);
   const std::size_t width = width_of(std::span(ranking.ranked).first(shown));
@@ -134,8 +136,8 @@ json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
 
 std::string to_text(const Planning& planning, bool explain) {
   const run::Plan& plan = planning.plan;
-  std::string text = fmt::format("plan of {} on {}: {} ranks\n", plan.recipe.name, plan.cluster,
-                                 plan.ranks.size());
+  std::string text = fmt::format("plan of {} on {}: {}\n", plan.recipe.name, plan.cluster,
+                                 ranks_text(plan.ranks.size()));
   text += fmt::format("times: {}\ndocuments: {}\n", planning.figures, planning.documents);
   for (const auto& note : planning.notes) text += fmt::format("note: {}\n", note);
   for (std::size_t s = 0; s < plan.shapes.size(); ++s)

@@ -47,9 +47,10 @@ void check_family(const Recipe& recipe, Breaches& out) {
   for (std::size_t i = 0; most > 0 && i < recipe.shapes.size(); ++i)
     if (recipe.shapes[i].sequence > most)
       out.push_back({{shape_path(i, "sequence"), "model.max_position_embeddings"},
-                     fmt::format("{} tokens, but the model has learned positions for {}: raise "
-                                 "model.max_position_embeddings",
-                                 recipe.shapes[i].sequence, most)});
+                     fmt::format("{} tokens, but the model has learned positions for {}: {}",
+                                 recipe.shapes[i].sequence, most,
+                                 recipe.model.hf.empty() ? "raise model.max_position_embeddings"
+                                                         : "take shorter sequences")});
 }
 
 void check_model(const Model& given, Breaches& out) {

@@ -25,6 +25,17 @@ std::string_view value_of(std::string_view line, std::string_view key) {
   return line.substr(0, line.find_first_of(" \n"));
 }
 
+// Slurm counts the starts of a batch job there, from 1 on.
+bool is_batch_job(std::string_view shown) {
+  const auto flag = value_of(shown, "BatchFlag");
+  return !flag.empty() && flag != "0";
+}
+
+// Slurm's words for a job that was submitted with --no-requeue.
+bool may_not_be_requeued(const Error& error) {
+  return error.message.find("disabled") != std::string::npos;
+}
+
 }  // namespace
 
 Guard::~Guard() {
@@ -34,30 +45,33 @@ Guard::~Guard() {
     std::this_thread::sleep_for(milliseconds(50));
 }
 
-void Guard::ensure(const std::vector<std::string>& nodes) {
-  if (command_ == nullptr || job_.empty() || (process_ && !process_->poll())) return;
+Status Guard::ensure(const std::vector<std::string>& nodes) {
+  if (command_ == nullptr || job_.empty() || (process_ && !process_->poll())) return {};
   const auto other = std::ranges::find_if(nodes, [&](const auto& node) { return node != here_; });
-  if (other == nodes.end()) return;
-  auto started = base::Subprocess::start(command_(*other, job_));
+  if (other == nodes.end()) return {};
   process_.reset();
-  if (started) process_.emplace(std::move(*started));
+  PTRAIN_TRY(auto started, base::Subprocess::start(command_(*other, job_)));
+  process_.emplace(std::move(started));
+  return {};
 }
 
 bool is_headless(std::string_view shown) {
   const auto host = value_of(shown, "BatchHost");
-  if (value_of(shown, "JobState") != "RUNNING" || value_of(shown, "BatchFlag") != "1") return false;
+  if (value_of(shown, "JobState") != "RUNNING" || !is_batch_job(shown)) return false;
   const auto nodes = cluster::expand_hostlist(value_of(shown, "NodeList"));
   return !host.empty() && nodes && std::ranges::find(*nodes, host) == nodes->end();
 }
 
 Status guard_job(const std::string& job) {
+  // A controller may be away for a while: what it does not answer is asked again.
   for (;; std::this_thread::sleep_for(kLook)) {
     const auto shown = cluster::ask_slurm({"scontrol", "-o", "show", "job", job});
-    if (shown && value_of(*shown, "BatchFlag") != "1") return {};
-    if (!shown || !is_headless(*shown)) continue;  // a controller may be away for a while
-    if (cluster::ask_slurm({"scontrol", "requeue", job})) return {};
-    PTRAIN_CHECK(cluster::ask_slurm({"scancel", job}));
-    return {};
+    if (!shown) continue;
+    if (!is_batch_job(*shown)) return {};
+    if (!is_headless(*shown)) continue;
+    const auto requeued = cluster::ask_slurm({"scontrol", "requeue", job});
+    if (requeued) return {};
+    if (may_not_be_requeued(requeued.error()) && cluster::ask_slurm({"scancel", job})) return {};
   }
 }
 

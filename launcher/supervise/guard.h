@@ -21,8 +21,8 @@ class Guard {
       : command_(command), job_(std::move(job)), here_(std::move(here)) {}
   ~Guard();
 
-  // Sees to it that one is there, on one of these nodes but this one.
-  void ensure(const std::vector<std::string>& nodes);
+  // Sees to it that one is there, on one of these nodes but this one. Error: it cannot be started.
+  Status ensure(const std::vector<std::string>& nodes);
   int pid() const { return process_ ? process_->pid() : 0; }
 
  private:

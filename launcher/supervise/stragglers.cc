@@ -68,11 +68,11 @@ std::optional<std::string> Stragglers::slow_rank(double middle) {
   const auto least = std::ranges::min_element(ranks_, {}, &Looks::share);
   const auto rank = static_cast<int>(least - ranks_.begin());
   if (least->share() > kHardly || middle < kMostly) return std::nullopt;
-  if (std::exchange(told_, rank) == rank) return std::nullopt;
+  if (!told_.insert(rank).second) return std::nullopt;
   return fmt::format(
       "rank {} on {} holds the others up: it waits for others in {:.0f} % of {} looks, they in "
       "{:.0f} %; {}",
-      rank, nodes_[static_cast<std::size_t>(rank)], 100 * least->share(), kLooks, 100 * middle,
+      rank, nodes_[static_cast<std::size_t>(rank)], 100 * least->share(), least->num, 100 * middle,
       cause(*least));
 }
 
@@ -93,7 +93,7 @@ std::optional<std::string> Stragglers::slow_network(double middle_share) {
   const double trip = far->round_trip_s();
   if (middle_share < kMostly || trip < kNoticed || trip < kFar * middle) return std::nullopt;
   const std::string& node = nodes_[static_cast<std::size_t>(far - ranks_.begin())];
-  if (std::exchange(told_node_, node) == node) return std::nullopt;
+  if (!told_nodes_.insert(node).second) return std::nullopt;
   return fmt::format(
       "the network of {} is slow: it takes {} to acknowledge what it is sent, others {}, and ranks "
       "wait for each other in {:.0f} % of the looks",

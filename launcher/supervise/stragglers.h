@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,8 @@ class Stragglers {
 
   std::vector<std::string> nodes_;
   std::vector<Looks> ranks_;
-  int told_ = -1;          // of this rank already
-  std::string told_node_;  // likewise
+  std::set<int> told_;                // of these ranks already
+  std::set<std::string> told_nodes_;  // likewise
 };
 
 }  // namespace ptrain::supervise

@@ -139,7 +139,8 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   const auto found = std::ranges::find(shapes, shape, &run::ShapePlan::name);
   if (found == shapes.end())
     return fail(ExitCode::kUsage, fmt::format("the plan has no shape '{}'", shape));
-  guard_.ensure(nodes_);
+  if (const Status guarded = guard_.ensure(nodes_); !guarded)
+    progress_.say("warning: nobody guards the job: " + guarded.error().message);
   attempt_ = next_attempt(setup_.directory);
   log_.set_attempt(attempt_);
   PTRAIN_TRY(AttemptSetup prepared, prepare_attempt(setup_, folder_, plan_, *found, attempt_));

@@ -58,8 +58,10 @@ def home(scene, _):
     """The node where the supervisor is; Slurm starts the job again."""
     node = scene.home()
     scene.cluster.kill_node(node)
-    until(lambda: not scene.is_running(), 90, "Slurm misses the node")
-    scene.cluster.restore(node)
+    try:
+        until(lambda: not scene.is_running(), 90, "Slurm misses the node")
+    finally:
+        scene.cluster.restore(node)
 
 
 def cable(scene, node):
@@ -117,11 +119,16 @@ def disk(scene, _):
 # hand, for they end its job or its supervisor; after the others it starts again by itself.
 HARMLESS = (blink, slow, slurmd, disk)
 FATAL = (supervisor, shell, cancel)
+# What these aim at may have ended by itself before.
+AIMED = (kill, segv, stop, oom, supervisor, shell, cancel, requeue)
 ANYWHERE = (kill, segv, stop, oom, power, cable, blink, slow, slurmd, cancel)
 # Where the run is started by hand in a job, and where ptrain has submitted the job.
 DECKS = {"inside": (disk, supervisor, shell, *ANYWHERE), "submitted": (requeue, limit, home, *ANYWHERE)}
 
 
 def harm(fault, scene, node):
-    with contextlib.suppress(ClusterError):  # what it aims at may have been quicker
+    try:
         fault(scene, node)
+    except ClusterError:
+        if fault not in AIMED:
+            raise

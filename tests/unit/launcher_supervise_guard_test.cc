@@ -18,6 +18,7 @@ TEST(Guard, AJobWithoutTheNodeOfItsScriptIsHeadless) {
   EXPECT_FALSE(is_headless(with("node[2-4]", "node[1,3-4]")));
   EXPECT_FALSE(is_headless(with("RUNNING", "PENDING")));
   EXPECT_FALSE(is_headless(with("BatchFlag=1", "BatchFlag=0")));  // of salloc
+  EXPECT_TRUE(is_headless(with("BatchFlag=1", "BatchFlag=2")));   // that was requeued once
   EXPECT_FALSE(is_headless("slurm_load_jobs error: Invalid job id specified"));
 }
 
