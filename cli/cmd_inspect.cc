@@ -20,6 +20,7 @@
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
+#include "launcher/supervise/signals.h"
 
 namespace ptrain::cli {
 
@@ -157,14 +158,12 @@ Result<bool> stop_job(const run::Directory& directory, bool now) {
   return true;
 }
 
-// The supervisor stops with a checkpoint at the first signal, at once at the second; two of one
-// kind may melt into one.
 Status stop_here(const run::Directory& directory, bool now) {
   const int pid = supervise::supervisor_of(directory);
   if (pid == 0)
     return fail(ExitCode::kUsage, fmt::format("{} is not running", directory.root),
                 "`ptrain status` says how it ended");
-  if (::kill(pid, SIGUSR2) == 0 && (!now || ::kill(pid, SIGTERM) == 0)) return {};
+  if (now ? supervise::stop_at_once(pid) : ::kill(pid, SIGUSR2) == 0) return {};
   return fail(ExitCode::kEnvironment, fmt::format("cannot signal the supervisor (pid {})", pid),
               "stop it as the user who started it, on the machine where it runs");
 }

@@ -47,5 +47,6 @@ Figures default_gpu_figures() {
 }
 
 TransferCost default_link() { return {5e-5, 1.1e9}; }
+TransferCost default_gpu_link() { return {1e-5, 1.6e11}; }
 
 }  // namespace ptrain::cluster

@@ -111,6 +111,7 @@ Figures default_figures();
 // The same where ranks run on GPUs: of a data centre of 2020, at what programs reach of its data
 // sheet.
 Figures default_gpu_figures();
-TransferCost default_link();  // 10 Gbit/s Ethernet
+TransferCost default_link();      // 10 Gbit/s Ethernet
+TransferCost default_gpu_link();  // eight ports of 200 Gbit/s (NVIDIA DGX A100), four fifths of it
 
 }  // namespace ptrain::cluster

@@ -75,7 +75,7 @@ class Reader {
     PTRAIN_CHECK(nodes(root, cluster));
     const bool has_gpus = cluster.nodes.front().num_gpus > 0;
     cluster.figures = has_gpus ? default_gpu_figures() : default_figures();
-    cluster.link = default_link();
+    cluster.link = has_gpus ? default_gpu_link() : default_link();
     if (const Yaml* node = root.child("figures")) {
       PTRAIN_TRY(cluster.figures, figures(*node));
     }

@@ -144,7 +144,7 @@ Result<Cluster> this_host() {
   return Cluster{"this machine",
                  {node},
                  node.num_gpus > 0 ? default_gpu_figures() : default_figures(),
-                 default_link()};
+                 node.num_gpus > 0 ? default_gpu_link() : default_link()};
 }
 
 std::string processor_name() {

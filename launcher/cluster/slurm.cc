@@ -28,14 +28,6 @@ std::int64_t number_of(std::string_view text) {
   return value;
 }
 
-// What follows "KEY=" up to a blank.
-std::string_view value_of(std::string_view line, std::string_view key) {
-  const auto found = line.find(fmt::format(" {}=", key));
-  if (found == std::string_view::npos) return "";
-  line.remove_prefix(found + key.size() + 2);
-  return line.substr(0, line.find(' '));
-}
-
 // What scontrol tells of the nodes, a line each; nothing where it cannot.
 std::vector<NodeFacts> facts_of_nodes(const std::string& nodes) {
   std::vector<NodeFacts> facts;

@@ -31,4 +31,12 @@ std::string slurm_reason(std::string_view output) {
   return out;
 }
 
+std::string_view value_of(std::string_view line, std::string_view key) {
+  const std::string wanted = fmt::format(" {}=", key);
+  const auto found = line.find(wanted);
+  if (found == std::string_view::npos) return "";
+  line.remove_prefix(found + wanted.size());
+  return line.substr(0, line.find_first_of(" \n"));
+}
+
 }  // namespace ptrain::cluster

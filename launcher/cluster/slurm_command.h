@@ -24,4 +24,7 @@ Result<std::string> ask_slurm(std::vector<std::string> arguments,
 // Slurm's words without the name of the program before each line and the line breaks between.
 std::string slurm_reason(std::string_view output);
 
+// What follows "KEY=" in a line of `scontrol -o show`, up to the next blank; empty: not there.
+std::string_view value_of(std::string_view line, std::string_view key);
+
 }  // namespace ptrain::cluster

@@ -120,8 +120,7 @@ Status make_copies(const CopyList& list, const std::string& folder) {
 std::string to_text(const CopyList& list) {
   nlohmann::json json = nlohmann::json::array();
   for (const auto& file : list)
-    json.push_back(
-        {{"source", file.source}, {"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+    json.push_back({{"source", file.source}, {"name", file.name}, {"hash", file.hash}});
   return run::dump_line(json);
 }
 
@@ -133,7 +132,6 @@ Result<CopyList> copy_list_from_text(std::string_view text) {
     PTRAIN_CHECK(run::FieldReader(entry, "list of copies")
                      .get("source", file.source)
                      .get("name", file.name)
-                     .get("bytes", file.bytes)
                      .get("hash", file.hash)
                      .status());
   }
@@ -147,9 +145,7 @@ Result<CopyList> list_copies(const std::vector<std::string>& paths) {
     const std::string name = fs::path(path).filename();
     if (!names.insert(name).second) continue;  // the loader takes the first of a name too
     PTRAIN_TRY(std::string hash, read_through(path, -1));
-    std::error_code ignored;
-    list.push_back(
-        {path, name, static_cast<std::int64_t>(fs::file_size(path, ignored)), std::move(hash)});
+    list.push_back({path, name, std::move(hash)});
   }
   return list;
 }

@@ -14,8 +14,7 @@ namespace ptrain::start {
 struct CopiedFile {
   std::string source;  // absolute path
   std::string name;    // in the folder of the copies
-  std::int64_t bytes = 0;
-  std::string hash;  // of the content
+  std::string hash;    // of the content
   bool operator==(const CopiedFile&) const = default;
 };
 using CopyList = std::vector<CopiedFile>;

@@ -12,6 +12,8 @@ namespace ptrain::submit {
 
 namespace {
 
+using cluster::value_of;
+
 JobPhase phase_of(std::string_view word) {
   const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::find(words, word) != words.end();

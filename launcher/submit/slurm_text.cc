@@ -1,14 +1,16 @@
 #include "launcher/submit/slurm_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <ranges>
 
+#include "launcher/cluster/slurm_command.h"
+
 namespace ptrain::submit {
 
 namespace {
+
+using cluster::value_of;
 
 std::optional<std::int64_t> number(std::string_view text) {
   std::int64_t value = 0;
@@ -44,14 +46,6 @@ std::string name_of(std::string_view line) {
 }
 
 }  // namespace
-
-std::string_view value_of(std::string_view line, std::string_view key) {
-  const std::string wanted = fmt::format(" {}=", key);
-  const auto found = line.find(wanted);
-  if (found == std::string_view::npos) return "";
-  line.remove_prefix(found + wanted.size());
-  return line.substr(0, line.find_first_of(" \n"));
-}
 
 std::vector<std::string> words_of(std::string_view list) {
   std::vector<std::string> out;

@@ -11,9 +11,6 @@ namespace ptrain::submit {
 
 // Slurm's words as values. Pure: the texts come from its commands.
 
-// What follows "KEY=" in a line of `scontrol -o show`, up to the next blank; empty: not there.
-std::string_view value_of(std::string_view line, std::string_view key);
-
 // "30" minutes, "30:00", "1:30:00", "2-12", "2-12:30", "2-12:30:00"; none: not a time limit.
 // UNLIMITED and INFINITE are the longest time.
 std::optional<std::chrono::seconds> time_limit(std::string_view text);

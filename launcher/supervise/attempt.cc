@@ -151,9 +151,11 @@ void Attempt::end(base::ExitStatus status) {
 // USR2 comes from `ptrain stop`, INT from a terminal; the others from Slurm where there is a job.
 void Attempt::obey(StopSignals& signals) {
   while (const auto signal = signals.next()) {
-    const bool by_slurm = setup_.clock != nullptr && *signal != SIGUSR2 && *signal != SIGINT;
+    const int number = signal->number;
+    const bool by_slurm = setup_.clock != nullptr && number != SIGUSR2 && number != SIGINT;
     stop_asked_ = true;
-    feed(StopAsked{"signal " + std::string(sigabbrev_np(*signal)), *signal, by_slurm});
+    feed(StopAsked{"signal " + std::string(sigabbrev_np(number)), number,
+                   by_slurm && !signal->at_once, signal->at_once});
   }
 }
 

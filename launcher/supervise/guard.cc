@@ -1,6 +1,5 @@
 #include "launcher/supervise/guard.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -14,16 +13,10 @@ namespace ptrain::supervise {
 
 namespace {
 
+using cluster::value_of;
 using std::chrono::milliseconds;
 constexpr std::chrono::seconds kLook{15};
 constexpr int kTurns = 40;  // of 50 ms, for srun to end its task
-
-std::string_view value_of(std::string_view line, std::string_view key) {
-  const auto found = line.find(fmt::format(" {}=", key));
-  if (found == std::string_view::npos) return "";
-  line.remove_prefix(found + key.size() + 2);
-  return line.substr(0, line.find_first_of(" \n"));
-}
 
 // Slurm counts the starts of a batch job there, from 1 on.
 bool is_batch_job(std::string_view shown) {

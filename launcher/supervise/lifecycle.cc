@@ -159,12 +159,12 @@ void Lifecycle::handle(const StopAsked& asked) {
   slurm_ends_ = slurm_ends_ || (asked.preempted && asked.signal == SIGTERM);
   if (slurm_ends_ && failed_ && follows_from_signals(failure_.code)) return cut_short();
   if (asked.preempted && num_stops_ > 0 && stop_.preempted) return;  // Slurm may repeat itself
-  ++num_stops_;
+  if (num_stops_ == 0) stop_ = asked;
+  num_stops_ += asked.at_once ? 2 : 1;
   // Ranks that still start, or read data for minutes, have done nothing that could be saved.
   const bool now = num_stops_ > 1 || !trains_;
   outputs_.emplace_back(
       Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", now}}});
-  if (num_stops_ == 1) stop_ = asked;
   stop_.signal = asked.signal;
   progress_at_ = now_;
   if (now)

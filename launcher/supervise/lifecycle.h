@@ -31,6 +31,7 @@ struct StopAsked {
   std::string reason;
   int signal = 0;
   bool preempted = false;  // by Slurm, or because the job's time is up
+  bool at_once = false;    // without a checkpoint
 };
 struct FolderLost {  // the run directory was removed or moved: nothing can be saved any more
   std::string what;

@@ -11,6 +11,7 @@ namespace ptrain::supervise {
 
 namespace {
 
+constexpr int kAtOnce = 1;  // what the signal carries
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR2};
 // By default each would end this process; a file grown too large (XFSZ) is an error of its write.
 constexpr int kMeaningless[] = {SIGUSR1, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXFSZ};
@@ -39,13 +40,21 @@ StopSignals::~StopSignals() {
   ::close(file_);
 }
 
-std::optional<int> StopSignals::next() {
+std::optional<StopSignal> StopSignals::next() {
   signalfd_siginfo info{};
-  while (::read(file_, &info, sizeof info) == sizeof info)
-    if ((heeds_warnings_ && info.ssi_signo == SIGUSR1) ||
-        std::ranges::find(kStops, static_cast<int>(info.ssi_signo)) != std::end(kStops))
-      return static_cast<int>(info.ssi_signo);
+  while (::read(file_, &info, sizeof info) == sizeof info) {
+    const auto number = static_cast<int>(info.ssi_signo);
+    if ((heeds_warnings_ && number == SIGUSR1) ||
+        std::ranges::find(kStops, number) != std::end(kStops))
+      return StopSignal{number, info.ssi_code == SI_QUEUE && info.ssi_int == kAtOnce};
+  }
   return std::nullopt;
+}
+
+bool stop_at_once(int pid) {
+  sigval value{};
+  value.sival_int = kAtOnce;
+  return ::sigqueue(pid, SIGTERM, value) == 0;
 }
 
 }  // namespace ptrain::supervise

@@ -182,7 +182,8 @@ Status Supervisor::leave_post_mortem(const run::Verdict& verdict) {
 std::optional<int> Supervisor::signal_within(double seconds) {
   pollfd entry{setup_.signals.file(), POLLIN, 0};
   ::poll(&entry, 1, static_cast<int>(seconds * 1000));
-  return setup_.signals.next();
+  const auto signal = setup_.signals.next();
+  return signal ? std::optional(signal->number) : std::nullopt;
 }
 
 // A verdict: there will be no restart after all.

@@ -257,8 +257,7 @@ TEST(Random, SchedulesOfFilesAreRefused) {
       {"0F0,0F1,0B0,0B1\n0F0,1F0,1F1,1B0,1B1\n", "stage 0 is on rank 1 too"},
       {"0F0,0B0\n1F0,1B0\n", "the schedule's file has 1 micro-batches, but a step 2 of each rank"},
       {"0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "the schedule hangs: rank 0 at 0B0"},
-      {"0F0,0F1,0B0,0B1,1F0,1F1,1B0,1B1\n", "ranks"},
-      {"", ""},
+      {"0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1\n", "the schedule's file has 1 ranks and 2 stages"},
   };
   for (const File& file : files) {
     const auto planning = planned(one, {{"own.csv", file.csv}});

@@ -44,6 +44,7 @@ TEST(ClusterFile, HasNodesWithGpus) {
   ASSERT_TRUE(cluster) << cluster.error().message;
   EXPECT_EQ(cluster->nodes, (std::vector<Node>{{"n", 2, 4294967296, 8, 85899345920}}));
   EXPECT_EQ(cluster->figures, default_gpu_figures());
+  EXPECT_EQ(cluster->link, default_gpu_link());
 }
 
 struct Bad {

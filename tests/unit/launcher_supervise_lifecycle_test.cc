@@ -257,6 +257,15 @@ TEST(Lifecycle, StopsInTwoStages) {
   EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGINT);
 }
 
+TEST(Lifecycle, AStopAtOnceAsksForNoCheckpoint) {
+  Script script;
+  script.hello().step(1).feed(StopAsked{"signal TERM", SIGTERM, false, true});
+  EXPECT_TRUE(script.stops.empty());
+  EXPECT_EQ(script.num_kills, 1);
+  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGTERM);
+}
+
 TEST(Lifecycle, AStopThatIsObeyedEndsWithItsCode) {
   Script script;
   script.hello().step(1).interrupt();

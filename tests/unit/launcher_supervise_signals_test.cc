@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "launcher/supervise/signals.h"
 
@@ -13,9 +14,16 @@ TEST(StopSignals, ArriveAsNumbersAndUsr1DoesNothing) {
   EXPECT_FALSE(signals.next());
   ::raise(SIGUSR1);
   ::raise(SIGUSR2);
-  EXPECT_EQ(signals.next(), SIGUSR2);
+  EXPECT_EQ(signals.next(), StopSignal{SIGUSR2});
   ::raise(SIGTERM);
-  EXPECT_EQ(signals.next(), SIGTERM);
+  EXPECT_EQ(signals.next(), StopSignal{SIGTERM});
+  EXPECT_FALSE(signals.next());
+}
+
+TEST(StopSignals, OneSaysThatNothingIsToBeSaved) {
+  StopSignals signals;
+  ASSERT_TRUE(stop_at_once(::getpid()));
+  EXPECT_EQ(signals.next(), (StopSignal{SIGTERM, true}));
   EXPECT_FALSE(signals.next());
 }
 
@@ -25,7 +33,7 @@ TEST(StopSignals, AlarmsAndFilesThatGrewTooLargeDoNotEndUs) {
   EXPECT_FALSE(signals.next());
   for (const int signal : {SIGHUP, SIGQUIT, SIGXCPU}) {
     ::raise(signal);
-    EXPECT_EQ(signals.next(), signal);
+    EXPECT_EQ(signals.next(), StopSignal{signal});
   }
 }
 
