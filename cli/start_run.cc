@@ -14,6 +14,7 @@
 #include "launcher/base/plan_file.h"
 #include "launcher/preflight/preflight.h"
 #include "launcher/start/choose.h"
+#include "launcher/start/container.h"
 #include "launcher/start/environment.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/narrate.h"
@@ -35,15 +36,13 @@ Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan) {
 
 namespace {
 
-Status check_container(const recipe::Cluster& cluster) {
-  const bool by_srun =
-      start::usable_allocation() && cluster.launcher == recipe::RankLauncher::kSrun;
+Status check_container_of(const recipe::Cluster& cluster) {
   if (!cluster.container.image.empty() && !cluster.local_copy.empty())
     return fail(ExitCode::kUsage, "cluster.local_copy: ranks in a container run what lies in it",
                 "leave it or cluster.container out");
-  if (cluster.container.image.empty() || by_srun ||
-      cluster.container.runtime != recipe::ContainerRuntime::kPyxis)
-    return {};
+  const bool by_srun =
+      cluster.launcher == recipe::RankLauncher::kSrun && start::usable_allocation();
+  if (by_srun || !start::needs_srun(cluster.container)) return {};
   return fail(ExitCode::kUsage,
               "cluster.container: pyxis takes srun, and here ranks are started by mpirun",
               "set runtime: apptainer, or ask for a job of several nodes (--nodes)");
@@ -53,7 +52,7 @@ Status check_container(const recipe::Cluster& cluster) {
 
 Status check_start(const run::Plan& plan) {
   PTRAIN_TRY(const auto backend, backend_of(plan));
-  PTRAIN_CHECK(check_container(plan.recipe.cluster));
+  PTRAIN_CHECK(check_container_of(plan.recipe.cluster));
   PTRAIN_CHECK(find_engine_of(plan));
   PTRAIN_CHECK(check_gpus_here(plan));
   return start::check_environment(static_cast<int>(plan.ranks.size()), backend->files_of_rank());

@@ -59,9 +59,8 @@ void Stashes::keep_for_weights(int layer, int micro_batch,
   const auto found = entries_.find({layer, micro_batch});
   PT_CHECK(found != entries_.end());
   Entry& entry = found->second;
-  const auto& stash = architecture_.layers[static_cast<std::size_t>(layer)].stash;
-  for (std::size_t i = 0; i < stash.size(); ++i) {
-    if (architecture_.is_for_weights(stash[i])) continue;
+  for (std::size_t i = 0; i < entry.views.size(); ++i) {
+    if (architecture_.is_for_weights(entry.spec.stash[i])) continue;
     PT_CHECK(!reads(products, entry.views[i]));
     entry.buffers[i] = Buffer();
     entry.views[i] = Tensor();

@@ -57,10 +57,10 @@ Metrics::Metrics(std::string path, std::int64_t step, int attempt)
 
 Metrics::~Metrics() {
   if (file_ < 0) return;
-  // The last chance of lines that had no room.
-  if (!unwritten_.empty() &&
-      ::write(file_, unwritten_.data(), unwritten_.size()) != std::ssize(unwritten_))
-    static_cast<void>(::ftruncate(file_, size_) == 0);
+  try {
+    append();  // the last chance of lines that had no room
+  } catch (const EngineError&) {
+  }
   ::close(file_);
 }
 

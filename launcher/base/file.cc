@@ -10,25 +10,14 @@
 #include <filesystem>
 #include <system_error>
 
+#include "launcher/base/descriptor.h"
+
 namespace ptrain {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Closes on every way out.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
+using base::Descriptor;
 
 tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause) {
   const bool is_full = cause == ENOSPC || cause == EDQUOT;

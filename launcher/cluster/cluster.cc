@@ -1,5 +1,7 @@
 #include "launcher/cluster/cluster.h"
 
+#include <utility>
+
 namespace ptrain::cluster {
 
 void derive_kernel_figures(Figures& figures) {
@@ -48,5 +50,11 @@ Figures default_gpu_figures() {
 
 TransferCost default_link() { return {5e-5, 1.1e9}; }
 TransferCost default_gpu_link() { return {1e-5, 1.6e11}; }
+
+Cluster unmeasured(std::string name, std::vector<Node> nodes) {
+  const bool has_gpus = nodes.front().num_gpus > 0;
+  return {std::move(name), std::move(nodes), has_gpus ? default_gpu_figures() : default_figures(),
+          has_gpus ? default_gpu_link() : default_link()};
+}
 
 }  // namespace ptrain::cluster

@@ -113,5 +113,7 @@ Figures default_figures();
 Figures default_gpu_figures();
 TransferCost default_link();      // 10 Gbit/s Ethernet
 TransferCost default_gpu_link();  // eight ports of 200 Gbit/s (NVIDIA DGX A100), four fifths of it
+// With the defaults for GPUs where the first of the nodes, at least one, has some.
+Cluster unmeasured(std::string name, std::vector<Node> nodes);
 
 }  // namespace ptrain::cluster

@@ -73,9 +73,7 @@ class Reader {
     Cluster cluster;
     PTRAIN_TRY(cluster.name, text(root, "name"));
     PTRAIN_CHECK(nodes(root, cluster));
-    const bool has_gpus = cluster.nodes.front().num_gpus > 0;
-    cluster.figures = has_gpus ? default_gpu_figures() : default_figures();
-    cluster.link = has_gpus ? default_gpu_link() : default_link();
+    cluster = unmeasured(std::move(cluster.name), std::move(cluster.nodes));
     if (const Yaml* node = root.child("figures")) {
       PTRAIN_TRY(cluster.figures, figures(*node));
     }

@@ -141,10 +141,7 @@ Result<Cluster> this_host() {
   const Gpus gpus = usable_gpus();
   node.num_gpus = gpus.count;
   node.gpu_memory_bytes = gpus.memory_bytes;
-  return Cluster{"this machine",
-                 {node},
-                 node.num_gpus > 0 ? default_gpu_figures() : default_figures(),
-                 node.num_gpus > 0 ? default_gpu_link() : default_link()};
+  return unmeasured("this machine", {node});
 }
 
 std::string processor_name() {

@@ -16,6 +16,10 @@ std::string mount_of(const std::string& folder) {
 
 }  // namespace
 
+bool needs_srun(const recipe::Container& container) {
+  return !container.image.empty() && container.runtime == recipe::ContainerRuntime::kPyxis;
+}
+
 std::vector<std::string> opening(const recipe::Container& container,
                                  const std::vector<std::string>& folders) {
   if (container.image.empty()) return {};

@@ -8,6 +8,9 @@
 
 namespace ptrain::start {
 
+// Whether ranks get into it by options of srun's alone.
+bool needs_srun(const recipe::Container& container);
+
 // What stands between srun's own options and the worker: options of pyxis, or apptainer with its
 // own. Nothing without a container. Ranks see the folders inside under the same names.
 std::vector<std::string> opening(const recipe::Container& container,

@@ -14,12 +14,14 @@
 
 #include "core/base/hash.h"
 #include "core/run/json_fields.h"
+#include "launcher/base/descriptor.h"
 
 namespace ptrain::start {
 
 namespace {
 
 namespace fs = std::filesystem;
+using base::Descriptor;
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
@@ -27,21 +29,6 @@ tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
               fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)),
               "ranks can start from the shared file system: leave cluster.local_copy out");
 }
-
-class File {
- public:
-  explicit File(int file) : file_(file) {}
-  ~File() {
-    if (file_ >= 0) ::close(file_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int number() const { return file_; }
-  bool is_open() const { return file_ >= 0; }
-
- private:
-  int file_;
-};
 
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -55,12 +42,12 @@ bool write_all(int file, std::span<const std::byte> bytes) {
 
 // Its hash; what is read is written to `copy` unless that is -1.
 Result<std::string> read_through(const std::string& path, int copy) {
-  const File from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!from.is_open()) return failed("read", path);
   Hasher64 hasher;
   std::vector<std::byte> piece(kPiece);
   for (;;) {
-    const ssize_t size = ::read(from.number(), piece.data(), piece.size());
+    const ssize_t size = ::read(from.get(), piece.data(), piece.size());
     if (size < 0) return failed("read", path);
     if (size == 0) return fmt::format("{:016x}", hasher.digest());
     const auto bytes = std::span<const std::byte>(piece).first(static_cast<std::size_t>(size));
@@ -89,9 +76,9 @@ bool is_whole(const CopyList& list, const std::string& folder) {
 
 Status copy_one(const CopiedFile& file, const std::string& folder) {
   const std::string path = folder + "/" + file.name;
-  const File to(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+  const Descriptor to(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
   if (!to.is_open()) return failed("write", path);
-  PTRAIN_TRY(const std::string hash, read_through(file.source, to.number()));
+  PTRAIN_TRY(const std::string hash, read_through(file.source, to.get()));
   if (hash == file.hash) return {};
   return fail(ExitCode::kEnvironment,
               fmt::format("{} is not what it was when this job began", file.source),
@@ -153,8 +140,8 @@ Result<CopyList> list_copies(const std::vector<std::string>& paths) {
 Result<std::string> copy_here(const CopyList& list, const std::string& folder) {
   const std::string target = fmt::format("{}/ptrain-{}-{}", folder, ::geteuid(), key_of(list));
   const std::string lock_path = target + ".lock";
-  const File lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.is_open() || ::flock(lock.number(), LOCK_EX) != 0) return failed("lock", lock_path);
+  const Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) return failed("lock", lock_path);
   if (is_whole(list, target)) return target;
   std::error_code error;
   if (fs::symlink_status(target, error).type() != fs::file_type::not_found && !is_ours(target))

@@ -7,6 +7,7 @@
 
 #include "launcher/base/printable.h"
 #include "launcher/base/subprocess.h"
+#include "launcher/start/container.h"
 
 namespace ptrain::submit {
 
@@ -81,10 +82,8 @@ Status check_gpus(const recipe::Cluster& cluster) {
   return {};
 }
 
-// Only srun takes pyxis's options.
 Status check_container_of(const recipe::Cluster& cluster) {
-  if (cluster.container.image.empty()) return {};
-  if (cluster.container.runtime != recipe::ContainerRuntime::kPyxis) return {};
+  if (!start::needs_srun(cluster.container)) return {};
   if (cluster.slurm.nodes > 1 && cluster.launcher == recipe::RankLauncher::kSrun) return {};
   return refused("cluster.container.runtime",
                  "pyxis needs srun, and ranks of one node are started by mpirun",

@@ -9,7 +9,6 @@
 namespace ptrain::parity {
 namespace {
 
-using program::MemoryClass;
 using recipe::Recompute;
 
 constexpr auto kNone = Recompute::kNone;
@@ -17,9 +16,6 @@ constexpr auto kSelective = Recompute::kSelective;
 constexpr auto kFull = Recompute::kFull;
 
 constexpr auto kNoGradient = "k_proj.bias";  // zero in truth, rounding here
-constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGradients,
-                                      MemoryClass::kOptimizer,  MemoryClass::kGather,
-                                      MemoryClass::kStash,      MemoryClass::kTemporary};
 
 // Twelve rows a step, whatever the layout.
 struct Case {
@@ -94,18 +90,12 @@ Experiment experiment_of(const Case& value, DType dtype) {
   return experiment;
 }
 
-Experiment one_rank(const Case& value, DType dtype) {
-  Case reference{"one", value.family, 1, 1, 1, 1, 1, 1, 12, 1};
-  reference.rows = value.rows;
-  return experiment_of(reference, dtype);
-}
-
 class ContextLayouts : public testing::TestWithParam<Case> {};
 
 TEST_P(ContextLayouts, EqualOneProcessInFloat64) {
   const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
   const auto run = train(experiment);
-  const auto truth = train(one_rank(GetParam(), DType::kFloat64));
+  const auto truth = train(on_one_rank(experiment));
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
   expect_losses(run, truth, 1e-9);
   expect_gradients(run, truth, 1e-9, kNoGradient);
@@ -115,10 +105,9 @@ TEST_P(ContextLayouts, EqualOneProcessInFloat64) {
 
 TEST_P(ContextLayouts, EqualOneProcessInFloat32) {
   auto experiment = experiment_of(GetParam(), DType::kFloat32);
-  auto reference = one_rank(GetParam(), DType::kFloat32);
-  experiment.num_steps = reference.num_steps = 10;
-  experiment.learning_rate = reference.learning_rate = 1e-3;
-  const auto run = train(experiment), truth = train(reference);
+  experiment.num_steps = 10;
+  experiment.learning_rate = 1e-3;
+  const auto run = train(experiment), truth = train(on_one_rank(experiment));
   expect_losses(run, truth, 1e-5);
   expect_gradients(run, truth, 1e-5, kNoGradient);
 }
@@ -131,7 +120,7 @@ TEST_P(ContextLayouts, RepeatBitForBit) {
 void expect_predicted(Experiment experiment) {
   experiment.rows = RowKind::kWholeDocument;
   experiment.num_steps = 2;
-  expect_predicted_bytes(experiment, train(experiment), kPredicted);
+  expect_predicted_bytes(experiment, train(experiment), kPredictedClasses);
 }
 
 TEST_P(ContextLayouts, TakeThePredictedBytes) {

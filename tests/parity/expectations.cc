@@ -4,6 +4,15 @@
 
 namespace ptrain::parity {
 
+Experiment on_one_rank(const Experiment& experiment) {
+  Experiment reference = experiment;
+  const mesh::Layout& layout = experiment.layout;
+  reference.layout = {};
+  reference.layout.micro_batch =
+      layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks();
+  return reference;
+}
+
 void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
   ASSERT_EQ(run.losses.size(), truth.losses.size());
   for (std::size_t i = 0; i < truth.losses.size(); ++i)

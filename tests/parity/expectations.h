@@ -7,6 +7,15 @@
 
 namespace ptrain::parity {
 
+// The same training on one rank, a step of which is one micro-batch.
+Experiment on_one_rank(const Experiment& experiment);
+
+// What one stage's ranks take, class by class, is predicted to the byte.
+inline constexpr program::MemoryClass kPredictedClasses[] = {
+    program::MemoryClass::kParameters, program::MemoryClass::kGradients,
+    program::MemoryClass::kOptimizer,  program::MemoryClass::kGather,
+    program::MemoryClass::kStash,      program::MemoryClass::kTemporary};
+
 // What a run shares with the same training on one rank; tolerances are relative.
 void expect_losses(const Trajectory& run, const Trajectory& truth, double tolerance);
 void expect_norms(const Trajectory& run, const Trajectory& truth, double tolerance);

@@ -59,19 +59,12 @@ constexpr Case kCases[] = {
      "dualpipe_v", 1, 2},
 };
 
-Experiment one_rank(const Case& value, DType dtype) {
+Experiment experiment_of(const Case& value, DType dtype) {
   Experiment experiment;
   experiment.model = support::small_model(value.family);
   experiment.model.num_experts = 12;
   experiment.model.vocab_size = 64;
   experiment.dtype = dtype;
-  experiment.layout.micro_batch =
-      value.dp * value.shard * value.micro_batch * value.num_micro_batches;
-  return experiment;
-}
-
-Experiment experiment_of(const Case& value, DType dtype) {
-  Experiment experiment = one_rank(value, dtype);
   mesh::Layout& layout = experiment.layout;
   layout.dp = value.dp;
   layout.shard = value.shard;
@@ -114,7 +107,7 @@ class ExpertRanks : public testing::TestWithParam<Case> {};
 
 TEST_P(ExpertRanks, EqualOneProcessInFloat64) {
   const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
-  const Trajectory run = train(experiment), truth = train(one_rank(GetParam(), DType::kFloat64));
+  const Trajectory run = train(experiment), truth = train(on_one_rank(experiment));
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
   expect_same_steps(run, truth, 1e-9);
   expect_parameters(run, truth, bound_of_parameters(experiment));
@@ -122,8 +115,8 @@ TEST_P(ExpertRanks, EqualOneProcessInFloat64) {
 }
 
 TEST_P(ExpertRanks, EqualOneProcessInFloat32) {
-  expect_same_steps(train(experiment_of(GetParam(), DType::kFloat32)),
-                    train(one_rank(GetParam(), DType::kFloat32)), 1e-5);
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
+  expect_same_steps(train(experiment), train(on_one_rank(experiment)), 1e-5);
 }
 
 TEST_P(ExpertRanks, RepeatBitForBit) {
@@ -133,9 +126,8 @@ TEST_P(ExpertRanks, RepeatBitForBit) {
 
 TEST_P(ExpertRanks, DropTheSameTokens) {
   Experiment limited = experiment_of(GetParam(), DType::kFloat64);
-  Experiment reference = one_rank(GetParam(), DType::kFloat64);
-  limited.model.expert_capacity_factor = reference.model.expert_capacity_factor = 0.8;
-  expect_same_steps(train(limited), train(reference), 1e-9);
+  limited.model.expert_capacity_factor = 0.8;
+  expect_same_steps(train(limited), train(on_one_rank(limited)), 1e-9);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExpertRanks, testing::ValuesIn(kCases),
@@ -145,9 +137,8 @@ INSTANTIATE_TEST_SUITE_P(All, ExpertRanks, testing::ValuesIn(kCases),
 TEST(MuonOfExpertRanks, EqualsOneProcess) {
   const Case value{"", "deepseek_v3", 1, 4, 3, 2, 1, 1, 3};
   Experiment shared = experiment_of(value, DType::kFloat64);
-  Experiment one = one_rank(value, DType::kFloat64);
-  shared.optimizer.kind = one.optimizer.kind = recipe::OptimizerKind::kMuon;
-  const Trajectory run = train(shared), truth = train(one);
+  shared.optimizer.kind = recipe::OptimizerKind::kMuon;
+  const Trajectory run = train(shared), truth = train(on_one_rank(shared));
   expect_same_steps(run, truth, 1e-9);
   expect_parameters(run, truth, bound_of_parameters(shared));
 }

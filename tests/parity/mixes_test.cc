@@ -66,19 +66,11 @@ Experiment experiment_of(const Case& value, DType dtype) {
   return experiment;
 }
 
-Experiment one_rank(const Experiment& experiment) {
-  Experiment reference = experiment;
-  reference.layout = {};
-  reference.layout.micro_batch =
-      experiment.layout.num_micro_batches * experiment.layout.num_data_ranks();
-  return reference;
-}
-
 class Mixes : public testing::TestWithParam<Case> {};
 
 TEST_P(Mixes, EqualOneProcess) {
   const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
-  const Trajectory run = train(experiment), truth = train(one_rank(experiment));
+  const Trajectory run = train(experiment), truth = train(on_one_rank(experiment));
   EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
   expect_losses(run, truth, 1e-9);
   expect_norms(run, truth, 1e-9);

@@ -66,15 +66,6 @@ Experiment experiment_of(const Case& value, DType dtype) {
   return experiment;
 }
 
-Experiment one_rank(const Experiment& experiment) {
-  Experiment reference = experiment;
-  const mesh::Layout& layout = experiment.layout;
-  reference.layout = {};
-  reference.layout.micro_batch =
-      layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks();
-  return reference;
-}
-
 void expect_same_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
   expect_losses(run, truth, tolerance);
   expect_norms(run, truth, tolerance);
@@ -82,7 +73,7 @@ void expect_same_losses(const Trajectory& run, const Trajectory& truth, double t
 
 void expect_same_in_float64(const Experiment& experiment) {
   const auto run = train(experiment);
-  const auto truth = train(one_rank(experiment));
+  const auto truth = train(on_one_rank(experiment));
   expect_same_losses(run, truth, 1e-9);
   expect_gradients(run, truth, 1e-9);
   expect_parameters(run, truth, bound_of_parameters(experiment));
@@ -177,7 +168,7 @@ TEST_P(Pipelines, EqualOneProcessInFloat32) {
   experiment.num_steps = 10;
   experiment.learning_rate = 1e-3;
   const auto run = train(experiment);
-  expect_same_losses(run, train(one_rank(experiment)), 1e-5);
+  expect_same_losses(run, train(on_one_rank(experiment)), 1e-5);
   EXPECT_EQ(run.losses, train(experiment).losses);
 }
 
@@ -246,7 +237,7 @@ TEST(RandomPipelines, EqualOneProcess) {
     experiment.num_steps = 2;
     experiment.sequence = 6;
     const auto run = train(experiment);
-    expect_same_losses(run, train(one_rank(experiment)), 1e-9);
+    expect_same_losses(run, train(on_one_rank(experiment)), 1e-9);
     ASSERT_FALSE(testing::Test::HasFailure()) << experiment.layout.schedule_csv;
   }
 }

@@ -6,12 +6,8 @@
 namespace ptrain::plan {
 namespace {
 
-// Layouts of the degree that the recipe wants come closest.
-Objection from(const char* reason, const Error& error, const mesh::Layout& layout,
-               const Space& space) {
-  const bool is_wanted = space.fixed.pp == 0 || space.fixed.pp == layout.pp;
-  const double excess = static_cast<double>(layout.micro_batch) + (is_wanted ? 0 : 1e9);
-  return {reason, detail_of(error), excess};
+Objection from(const char* reason, const Error& error, const mesh::Layout& layout) {
+  return {reason, detail_of(error), static_cast<double>(layout.micro_batch)};
 }
 
 }  // namespace
@@ -20,7 +16,7 @@ std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& spa
   if (layout.num_stages() == 1) return std::nullopt;
   const auto layers = stage_layers_of(layout, space);
   if (layers) return std::nullopt;
-  return from("the layers do not make the stages", layers.error(), layout, space);
+  return from("the layers do not make the stages", layers.error(), layout);
 }
 
 std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const Space& space) {
@@ -33,7 +29,7 @@ std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const 
     return Objection{reason, "there is one stage: give recompute in its place", 1e9};
   const auto all = stage_recompute_from(fixed.stage_recompute, layout.num_stages());
   if (all) return std::nullopt;
-  return from(reason, all.error(), layout, space);
+  return from(reason, all.error(), layout);
 }
 
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {
@@ -41,7 +37,7 @@ std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& 
   const auto num_layers = static_cast<int>(space.architecture->layers.size());
   const auto pipeline = program::pipeline_of(layout, num_layers, true);
   if (pipeline) return std::nullopt;
-  return from("the schedule does not suit the layout", pipeline.error(), layout, space);
+  return from("the schedule does not suit the layout", pipeline.error(), layout);
 }
 
 }  // namespace ptrain::plan
