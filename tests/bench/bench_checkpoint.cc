@@ -7,15 +7,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/copy.h"
@@ -28,15 +32,23 @@ namespace {
 constexpr std::int64_t kRows = 4096;
 constexpr std::int64_t kColumns = 1024;  // 16 MiB a tensor
 
-using State = std::vector<std::vector<float>>;
+// A tensor in memory as the engine's are.
+class Values {
+ public:
+  Values() : data_(static_cast<float*>(device::allocate(kSize * 4)), device::release) {}
+  static constexpr std::int64_t kSize = kRows * kColumns;
+  std::span<float> span() const { return {data_.get(), kSize}; }
+
+ private:
+  std::unique_ptr<float, decltype(&device::release)> data_;
+};
+using State = std::vector<Values>;
 
 State make_state(std::int64_t mib, bool filled) {
   State state(static_cast<std::size_t>(mib / 16));
   float value = 0;
-  for (std::vector<float>& tensor : state) {
-    tensor.resize(kRows * kColumns);
-    for (float& element : tensor) element = filled ? value += 0.25f : 1.0f;
-  }
+  for (const Values& tensor : state)
+    for (float& element : tensor.span()) element = filled ? value += 0.25f : 1.0f;
   return state;
 }
 
@@ -47,16 +59,16 @@ checkpoint::Items items_of(State& state) {
                              DType::kFloat32,
                              {kRows, kColumns},
                              0,
-                             kRows * kColumns,
-                             state[i].data()});
+                             Values::kSize,
+                             state[i].span().data()});
   return items;
 }
 
 void write_raw(const std::string& path, const State& state) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   bool good = file >= 0;
-  for (const std::vector<float>& tensor : state) {
-    const auto bytes = std::as_bytes(std::span(tensor));
+  for (const Values& tensor : state) {
+    const auto bytes = std::as_bytes(tensor.span());
     good = good && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
   }
   good = good && fsync(file) == 0;
@@ -120,7 +132,10 @@ void save_behind(const std::string& target, const checkpoint::Items& items,
 }
 
 void check_same(const State& loaded, const State& expected) {
-  if (loaded != expected) throw EngineError(ExitCode::kBug, "loaded values differ");
+  if (!std::ranges::equal(loaded, expected, [](const Values& a, const Values& b) {
+        return std::ranges::equal(a.span(), b.span());
+      }))
+    throw EngineError(ExitCode::kBug, "loaded values differ");
 }
 
 void measure(const std::string& what, const std::string& folder, std::int64_t mib) {
