@@ -79,12 +79,12 @@ Status check_divisible(const model::Architecture& whole, const Layout& layout) {
                             layout.etp),
                 "set ep and etp to 1");
   if (moe.num_experts == 0) return {};
-  const int block = layout.dp * layout.shard * layout.cp * layout.tp;
+  const int ranks = layout.num_stage_ranks();
   PTRAIN_CHECK(check_axis("etp", layout.etp,
-                          {{"columns of an expert", moe.inner}, {"ranks of a stage", block}}));
+                          {{"columns of an expert", moe.inner}, {"ranks of a stage", ranks}}));
   return check_axis(
       "ep", layout.ep,
-      {{"experts", moe.num_experts}, {"ranks of a stage over etp", block / layout.etp}});
+      {{"experts", moe.num_experts}, {"ranks of a stage over etp", ranks / layout.etp}});
 }
 
 }  // namespace ptrain::mesh

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace ptrain::mesh {
@@ -17,7 +18,20 @@ int take_off(int& rank, int degree) {
 
 // Ranks that hold the same experts, or shards of them.
 int num_expert_holders(const Layout& layout) {
-  return layout.dp * layout.shard * layout.cp * layout.tp / (layout.ep * layout.etp);
+  return layout.num_stage_ranks() / (layout.ep * layout.etp);
+}
+
+// "float32*2,bfloat16": of layers one after the other.
+std::string runs_of(const std::vector<DType>& dtypes) {
+  std::string text;
+  for (auto at = dtypes.begin(); at != dtypes.end();) {
+    const auto end = std::find_if(at, dtypes.end(), [at](DType dtype) { return dtype != *at; });
+    if (!text.empty()) text += ",";
+    text += name_of(*at);
+    if (end - at > 1) text += fmt::format("*{}", end - at);
+    at = end;
+  }
+  return text;
 }
 
 }  // namespace
@@ -83,6 +97,7 @@ std::string to_string(const Layout& layout) {
   for (const recipe::Recompute recompute : layout.stage_recompute)
     text += fmt::format("{}{}", &recompute == layout.stage_recompute.data() ? " stages:" : ",",
                         recipe::to_string(recompute));
+  if (!layout.layer_dtypes.empty()) text += " layers:" + runs_of(layout.layer_dtypes);
   if (layout.offload == recipe::Offload::kOptimizer) text += " offload";
   if (layout.shared_window) text += " window";
   return text;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/dtype.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::mesh {
@@ -30,13 +31,16 @@ struct Layout {
   std::int64_t num_micro_batches = 1;  // of one rank, one step
   recipe::Recompute recompute = recipe::Recompute::kNone;
   std::vector<recipe::Recompute> stage_recompute = {};  // by stage; empty: all as `recompute`
-  int prefetch = 1;                                     // groups gathered ahead of their use
+  // Of products, by layer; empty: of all layers what the recipe's precision says.
+  std::vector<DType> layer_dtypes = {};
+  int prefetch = 1;  // groups gathered ahead of their use
   recipe::Offload offload = recipe::Offload::kNone;
   // All ranks are on one node and see each other's parameters and gradients in one shared window:
   // nothing is gathered, and gradients are added where they lie.
   bool shared_window = false;
 
-  int num_ranks() const { return dp * shard * cp * tp * pp; }
+  int num_ranks() const { return num_stage_ranks() * pp; }
+  int num_stage_ranks() const { return dp * shard * cp * tp; }  // of one pipeline rank
   int num_data_ranks() const { return dp * shard; }
   int num_stages() const { return pp * num_virtual; }
   // Ranks over which dense parameters are sharded, and of those the own one: cp fastest.

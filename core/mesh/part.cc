@@ -33,8 +33,8 @@ Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
     config.num_key_value_heads = cutter.kv_heads();
     decoder.names.query_key_value.clear();
   }
-  Architecture part =
-      model::build_architecture(std::move(config), std::move(decoder), whole.compute_dtype);
+  Architecture part = model::build_architecture(std::move(config), std::move(decoder),
+                                                {whole.compute_dtype, layout.layer_dtypes});
   part.dtype = whole.dtype;
   part.tensor = {layout.tp, tp_rank};
   part.parameters.clear();
@@ -75,7 +75,6 @@ class Assembler {
         add_tied(layer);
     }
     for (const LayerSpec& layer : whole_.layers) describe(layer);
-    part_.groups = whole_.groups;
     return std::move(part_);
   }
 
@@ -163,6 +162,26 @@ Status check_block(const ParameterSpec& parameter) {
       "adamw");
 }
 
+// Streams, masters and sums are in one dtype, and so is what a tied head shares with the embedding.
+Status check_dtypes(const Architecture& whole, const Layout& layout) {
+  const std::vector<DType>& dtypes = layout.layer_dtypes;
+  if (dtypes.empty()) return {};
+  if (dtypes.size() != whole.layers.size())
+    return fail(ExitCode::kUsage,
+                fmt::format("layout: dtypes of {} layers, but there are {}", dtypes.size(),
+                            whole.layers.size()),
+                "embedding and head count as a layer each");
+  for (const DType dtype : dtypes)
+    if (wide_of(dtype) != whole.dtype || whole.dtype != DType::kFloat32)
+      return fail(ExitCode::kUsage,
+                  fmt::format("layout: a layer in {}, but sums in {}", name_of(dtype),
+                              name_of(whole.dtype)),
+                  "stages may be fp32 or bf16, beside precision fp32 or bf16");
+  if (!whole.config.tie_word_embeddings || dtypes.front() == dtypes.back()) return {};
+  return fail(ExitCode::kUsage, "layout: a tied head in another dtype than the embedding",
+              "give the first and the last stage the same dtype");
+}
+
 // How many rows came for each expert from each rank: what is computed again goes by it.
 void stash_arrivals(const Architecture& part, LayerSpec& layer) {
   layer.stash.push_back({.name = "arrived",
@@ -201,12 +220,15 @@ Architecture with_context_ranks(Architecture part, const Layout& layout, int ran
   return part;
 }
 
-bool is_whole(const Layout& layout) { return layout.tp * layout.pp * layout.ep * layout.etp == 1; }
+bool is_whole(const Layout& layout) {
+  return layout.tp * layout.pp * layout.ep * layout.etp == 1 && layout.layer_dtypes.empty();
+}
 
 }  // namespace
 
 Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
   PTRAIN_CHECK(check_divisible(whole, layout));
+  PTRAIN_CHECK(check_dtypes(whole, layout));
   if (is_whole(layout)) return with_context_ranks(whole, layout, rank);
   PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
   Architecture part = Assembler(whole, layout, rank, std::move(held)).assemble();

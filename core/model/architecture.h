@@ -53,6 +53,7 @@ enum class LayerKind { kEmbedding, kBlock, kHead };
 struct GroupSpec {
   int layer = 0;
   bool experts = false;  // sharded and reduced over the axes that experts see
+  DType compute_dtype = DType::kFloat32;  // of whole parameters: that of the layer
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -60,6 +61,7 @@ struct GroupSpec {
 struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
+  DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
   bool held = true;                // false: of another pipeline rank; then all lists are empty
   std::vector<int> parameters;     // indices into Architecture::parameters, in the code's order
   std::vector<int> groups;         // buffers it reads, ascending; a tied head reads its own and 0
@@ -88,7 +90,7 @@ struct Architecture {
   recipe::Model config;           // every size filled in
   Decoder decoder;                // what the layers compute
   DType dtype = DType::kFloat32;  // of master parameters, gradients, moments, the residual stream
-  DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
+  DType compute_dtype = DType::kFloat32;  // of layers to which a layout gives none of their own
   std::vector<ParameterSpec> parameters;
   std::vector<LayerSpec> layers;  // L + 2
   std::vector<GroupSpec> groups;

@@ -13,18 +13,20 @@ namespace {
 // Adds layers one by one, with their parameters.
 class Builder {
  public:
-  Builder(recipe::Model config, Decoder decoder, DType compute_dtype) {
+  Builder(recipe::Model config, Decoder decoder, ComputeDTypes dtypes)
+      : dtypes_(std::move(dtypes)) {
     result_.config = std::move(config);
     result_.decoder = std::move(decoder);
-    result_.dtype = wide_of(compute_dtype);
-    result_.compute_dtype = compute_dtype;
+    result_.dtype = wide_of(dtypes_.all);
+    result_.compute_dtype = dtypes_.all;
   }
 
   Architecture build() {
     embedding();
     for (std::int64_t i = 0; i < config().num_hidden_layers; ++i) block(i);
     head();
-    for (const int layer : layers_with_experts_) result_.groups.push_back({layer, true});
+    for (const int layer : layers_with_experts_)
+      result_.groups.push_back({layer, true, dtypes_.of(layer)});
     return std::move(result_);
   }
 
@@ -37,8 +39,9 @@ class Builder {
     LayerSpec layer;
     layer.index = result_.num_groups();
     layer.kind = kind;
+    layer.compute_dtype = dtypes_.of(layer.index);
     layer.groups = {layer.index};
-    result_.groups.push_back({layer.index});
+    result_.groups.push_back({layer.index, false, layer.compute_dtype});
     return result_.layers.emplace_back(std::move(layer));
   }
 
@@ -93,21 +96,22 @@ class Builder {
     builder.matmul("head", config().hidden_size, config().vocab_size);
   }
 
+  ComputeDTypes dtypes_;
   Architecture result_;
   std::vector<int> layers_with_experts_;
 };
 
 }  // namespace
 
-Architecture build_architecture(recipe::Model config, Decoder decoder, DType compute_dtype) {
-  return Builder(std::move(config), std::move(decoder), compute_dtype).build();
+Architecture build_architecture(recipe::Model config, Decoder decoder, ComputeDTypes dtypes) {
+  return Builder(std::move(config), std::move(decoder), std::move(dtypes)).build();
 }
 
 Result<Architecture> make_architecture(const recipe::Model& config, DType compute_dtype) {
   PTRAIN_TRY(recipe::Model model, complete(config));
   PTRAIN_TRY(const Family* family, find_family(model.family));
   Decoder decoder = family->decoder(model);
-  return build_architecture(std::move(model), std::move(decoder), compute_dtype);
+  return build_architecture(std::move(model), std::move(decoder), {compute_dtype});
 }
 
 }  // namespace ptrain::model

@@ -16,10 +16,10 @@ constexpr std::array<std::string_view, 6> kKinds{"all_gather", "reduce_scatter",
 // and columns of every matrix. What a matrix reads is gathered, what it gives is summed into parts.
 class TensorExchanges {
  public:
-  explicit TensorExchanges(const Architecture& architecture)
+  TensorExchanges(const Architecture& architecture, const LayerSpec& layer)
       : shares_(architecture.tensor.size > 1),
         norms_after_(architecture.decoder.norms_after),
-        gathered_(gathered_rows(architecture)),
+        gathered_(gathered_rows(architecture, layer)),
         summed_(summed_rows(architecture)),
         stream_(gathered_) {
     stream_.bytes_per_token = summed_.bytes_per_token;
@@ -70,9 +70,9 @@ void append(std::vector<ExchangeSpec>& all, const std::vector<ExchangeSpec>& mor
 // Attention and its feed-forward; in backward the other way round.
 std::vector<ExchangeSpec> block_exchanges(const Architecture& architecture, const LayerSpec& layer,
                                           Call call) {
-  const TensorExchanges tensor(architecture);
+  const TensorExchanges tensor(architecture, layer);
   const auto feed_forward = architecture.decoder.experts_in(layer.index - 1)
-                                ? expert_exchanges(architecture, call)
+                                ? expert_exchanges(architecture, layer, call)
                                 : tensor.feed_forward(call);
   const TensorExchanges::Attention attention = tensor.attention(call);
   std::vector<ExchangeSpec> all;
@@ -95,9 +95,9 @@ std::optional<ExchangeAxis> exchange_axis_named(std::string_view word) {
   return std::nullopt;
 }
 
-ExchangeSpec gathered_rows(const Architecture& architecture) {
+ExchangeSpec gathered_rows(const Architecture& architecture, const LayerSpec& layer) {
   return {ExchangeKind::kAllGather, ExchangeAxis::kTensor,
-          architecture.config.hidden_size * size_of(architecture.compute_dtype)};
+          architecture.config.hidden_size * size_of(layer.compute_dtype)};
 }
 
 ExchangeSpec summed_rows(const Architecture& architecture) {
@@ -109,7 +109,7 @@ std::vector<ExchangeSpec> exchanges_of(const Architecture& architecture, const L
                                        Call call) {
   if (!layer.held) return {};
   if (layer.kind == LayerKind::kBlock) return block_exchanges(architecture, layer, call);
-  const TensorExchanges tensor(architecture);
+  const TensorExchanges tensor(architecture, layer);
   return layer.kind == LayerKind::kHead ? tensor.head(call) : tensor.embedding(call);
 }
 

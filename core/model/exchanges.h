@@ -34,7 +34,7 @@ struct ExchangeSpec {
 };
 
 // Over the tensor axis: the rows that a matrix reads, and those that it gives, added up into parts.
-ExchangeSpec gathered_rows(const Architecture& architecture);
+ExchangeSpec gathered_rows(const Architecture& architecture, const LayerSpec& layer);
 ExchangeSpec summed_rows(const Architecture& architecture);
 
 // In the order in which the layer's code asks for them; none: the call is one piece. The engine's

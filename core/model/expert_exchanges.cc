@@ -7,17 +7,18 @@ namespace {
 
 class ExpertExchanges {
  public:
-  explicit ExpertExchanges(const Architecture& architecture)
+  ExpertExchanges(const Architecture& architecture, const LayerSpec& layer)
       : architecture_(architecture),
+        gathered_(gathered_rows(architecture, layer)),
         hidden_(architecture.config.hidden_size),
         wide_(size_of(architecture.dtype)),
-        narrow_(size_of(architecture.compute_dtype)) {}
+        narrow_(size_of(layer.compute_dtype)) {}
 
   std::vector<ExchangeSpec> forward() {
     if (moe().capacity_factor > 0) choices();
     routed(0);
     routed(hidden_ * narrow_);
-    shared(gathered_rows(architecture_));
+    shared(gathered_);
     shared(summed_rows(architecture_));
     routed(hidden_ * wide_);
     return std::move(exchanges_);
@@ -25,18 +26,18 @@ class ExpertExchanges {
 
   std::vector<ExchangeSpec> recompute() {
     routed(hidden_ * narrow_);
-    shared(gathered_rows(architecture_));
+    shared(gathered_);
     return std::move(exchanges_);
   }
 
   // Of a choice the weight travels too, and its gradient.
   std::vector<ExchangeSpec> backward() {
     routed(2 * hidden_ * narrow_ + wide_);
-    shared(gathered_rows(architecture_));
+    shared(gathered_);
     shared(summed_rows(architecture_));
     routed((hidden_ + 1) * wide_);
     choices();
-    shared(gathered_rows(architecture_));
+    shared(gathered_);
     return std::move(exchanges_);
   }
 
@@ -62,14 +63,16 @@ class ExpertExchanges {
   }
 
   const Architecture& architecture_;
+  ExchangeSpec gathered_;
   std::int64_t hidden_, wide_, narrow_;
   std::vector<ExchangeSpec> exchanges_;
 };
 
 }  // namespace
 
-std::vector<ExchangeSpec> expert_exchanges(const Architecture& architecture, Call call) {
-  ExpertExchanges exchanges(architecture);
+std::vector<ExchangeSpec> expert_exchanges(const Architecture& architecture, const LayerSpec& layer,
+                                           Call call) {
+  ExpertExchanges exchanges(architecture, layer);
   switch (call) {
     case Call::kForward:
     case Call::kEvaluate:

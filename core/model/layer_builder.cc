@@ -47,7 +47,7 @@ StashTensor& LayerBuilder::stash(std::string name, std::int64_t elements, StashC
 StashTensor& LayerBuilder::multiplied(std::string name, std::int64_t elements,
                                       StashClass stash_class) {
   StashTensor& tensor = stash(std::move(name), elements, stash_class);
-  tensor.dtype = architecture_.compute_dtype;
+  tensor.dtype = layer_.compute_dtype;
   tensor.for_weights = ForWeights::kItself;
   return tensor;
 }

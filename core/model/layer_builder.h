@@ -19,7 +19,7 @@ class LayerBuilder {
   const Decoder& decoder() const { return architecture_.decoder; }
   const ParameterNames& names() const { return architecture_.decoder.names; }
   // Whether what matrices multiply is narrower than sums.
-  bool rounds() const { return architecture_.compute_dtype != architecture_.dtype; }
+  bool rounds() const { return layer_.compute_dtype != architecture_.dtype; }
   std::int64_t hidden() const { return config().hidden_size; }
   std::int64_t norm_scales() const { return decoder().norm == NormKind::kLayerNorm ? 2 : 1; }
   // Where parameters go that are added from now on.

@@ -81,6 +81,10 @@ std::vector<ContextPieces> split_row(std::span<const std::int64_t> ends, int num
   return split == ContextSplit::kPerRow ? split_whole(ends, ranks) : split_each(ends, ranks);
 }
 
+bool can_split(std::span<const std::int64_t> ends, int num_ranks, ContextSplit split) {
+  return split == ContextSplit::kPerDocument || ends.back() % (2 * num_ranks) == 0;
+}
+
 std::int64_t attended_pairs(std::span<const std::int64_t> ends, const ContextPieces& pieces) {
   std::int64_t pairs = 0;
   for (const ContextPiece& piece : pieces) {
@@ -92,7 +96,7 @@ std::int64_t attended_pairs(std::span<const std::int64_t> ends, const ContextPie
 }
 
 ContextSplit choose_split(std::span<const std::int64_t> ends, int num_ranks) {
-  if (ends.back() % (2 * num_ranks) != 0) return ContextSplit::kPerDocument;
+  if (!can_split(ends, num_ranks, ContextSplit::kPerRow)) return ContextSplit::kPerDocument;
   const auto busiest = [&](ContextSplit split) {
     std::int64_t most = 0;
     for (const auto& pieces : split_row(ends, num_ranks, split))

@@ -27,10 +27,12 @@ struct ContextPiece {
 using ContextPieces = std::vector<ContextPiece>;
 
 // Of each rank; every rank gets as many tokens. `ends`: where each document of the row ends,
-// ascending, the last at the row's end. The row must be a multiple of num_ranks, for kPerRow of
-// 2 num_ranks.
+// ascending, the last at the row's end. The row must be a multiple of num_ranks, and can_split.
 std::vector<ContextPieces> split_row(std::span<const std::int64_t> ends, int num_ranks,
                                      ContextSplit split);
+
+// For kPerRow the row must be a multiple of 2 num_ranks.
+bool can_split(std::span<const std::int64_t> ends, int num_ranks, ContextSplit split);
 
 // (query, key) pairs that the queries of `pieces` attend to.
 std::int64_t attended_pairs(std::span<const std::int64_t> ends, const ContextPieces& pieces);

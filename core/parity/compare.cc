@@ -36,6 +36,30 @@ double norm_of_all(const Records& records, Stage stage) {
   return std::sqrt(squares);
 }
 
+// "2, 5"
+std::string text_of(const std::vector<std::int32_t>& experts) {
+  std::string text;
+  for (const std::int32_t expert : experts) {
+    if (!text.empty()) text += ", ";
+    text += expert < 0 ? fmt::format("{} without room", ~expert) : std::to_string(expert);
+  }
+  return text.empty() ? "none" : text;
+}
+
+// Sets what share of the tokens goes elsewhere, and says of the first where.
+void compare_choices(const Choices& mine, const Choices& truth, Difference& difference) {
+  std::size_t num_different = 0;
+  for (const auto& [token, experts] : truth) {
+    const auto found = mine.find(token);
+    const auto chosen = found == mine.end() ? std::vector<std::int32_t>() : found->second;
+    if (chosen == experts || num_different++ > 0) continue;
+    difference.detail = fmt::format("token {} chose experts {}, on one rank {}", token,
+                                    text_of(chosen), text_of(experts));
+  }
+  difference.relative =
+      truth.empty() ? 0 : static_cast<double>(num_different) / static_cast<double>(truth.size());
+}
+
 class Comparer {
  public:
   Comparer(const Records& layout, const Records& reference, Precision precision)
@@ -74,8 +98,9 @@ class Comparer {
   void take(const Key& key, const Recorded& mine, const Recorded& truth) {
     StageResult& stage = result_.stages[static_cast<std::size_t>(key.stage)];
     if (key.stage == Stage::kUpdated && is_noise(key)) return void(++stage.num_noise);
-    const Difference difference{key, mine.name, apart(key, mine.sketch, truth.sketch),
-                                tolerance(key.stage, precision_)};
+    Difference difference{key, mine.name, apart(key, mine.sketch, truth.sketch),
+                          tolerance(key.stage, precision_)};
+    if (key.stage == Stage::kRouting) compare_choices(mine.choices, truth.choices, difference);
     if (stage.num_compared++ == 0 || is_larger(difference.relative, stage.largest.relative))
       stage.largest = difference;
     if (!difference.differs()) return;
@@ -120,6 +145,7 @@ class Comparer {
 // bits, so that sums in another order may differ in the last of them, a few parts in a thousand.
 double tolerance(Stage stage, Precision precision) {
   if (stage == Stage::kRows) return 0;  // sums of whole numbers
+  if (stage == Stage::kRouting) return 0;
   if (stage == Stage::kInitial) return 1e-13;
   const bool updated = stage == Stage::kUpdated;
   switch (precision) {
@@ -143,7 +169,8 @@ std::string describe(const Difference& difference) {
     part = fmt::format(", replica {}", difference.key.part);
   else if (difference.key.stage != Stage::kStep)
     part = fmt::format(", micro-batch {}", difference.key.part);
-  return fmt::format("{}: {}{}", to_string(difference.key.stage), difference.name, part);
+  const std::string detail = difference.detail.empty() ? "" : ": " + difference.detail;
+  return fmt::format("{}: {}{}{}", to_string(difference.key.stage), difference.name, part, detail);
 }
 
 }  // namespace ptrain::parity

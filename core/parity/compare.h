@@ -18,8 +18,9 @@ double tolerance(Stage stage, recipe::Precision precision);
 struct Difference {
   Key key;
   std::string name;
-  double relative = 0;  // NaN: one of them is not finite
+  double relative = 0;  // NaN: one of them is not finite; of choices: the share that differs
   double allowed = 0;
+  std::string detail = {};  // of choices: the first that differs
   bool differs() const { return !(relative <= allowed); }
 };
 
@@ -34,7 +35,7 @@ struct StageResult {
 
 struct Comparison {
   std::vector<StageResult> stages;            // in the order of Stage
-  std::optional<Difference> first_segment;    // of rows, forward, loss, backward, whole step
+  std::optional<Difference> first_segment;    // of rows, choices, forward, loss, backward, step
   std::optional<Difference> first_parameter;  // of the others
   bool equal() const { return !first_segment && !first_parameter; }
 };
@@ -44,7 +45,8 @@ struct Comparison {
 Result<Comparison> compare(const Records& layout, const Records& reference,
                            recipe::Precision precision);
 
-// "forward: block 3, micro-batch 1", "gradients: model.norm.weight, replica 0"
+// "forward: block 3, micro-batch 1", "gradients: model.norm.weight, replica 0", "choices of
+// experts: router of block 3, micro-batch 1: token 17 chose experts 2, 5, on one rank 2, 4"
 std::string describe(const Difference& difference);
 
 }  // namespace ptrain::parity

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "core/run/json_fields.h"
@@ -24,12 +26,34 @@ double number_of(const json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
+bool is_choice(const json& item) {
+  return item.is_array() && !item.empty() &&
+         std::ranges::all_of(item, [](const json& one) { return one.is_number_integer(); });
+}
+
 bool is_record(const json& item) {
-  if (!item.is_array() || item.size() != 5 || !item[3].is_string() || !item[4].is_array())
+  if (!item.is_array() || item.size() != 6 || !item[3].is_string() || !item[4].is_array() ||
+      !item[5].is_array())
     return false;
   for (int i = 0; i < 3; ++i)
     if (!item[i].is_number_integer() || item[i] < 0 || item[i] >= kMostPositions) return false;
-  return item[0] < kNumStages && item[4].size() == Sketch::kSums;
+  return item[0] < kNumStages && item[4].size() == Sketch::kSums &&
+         std::ranges::all_of(item[5], is_choice);
+}
+
+// A token, then its experts.
+json json_of(const Choices& choices) {
+  json out = json::array();
+  for (const auto& [token, experts] : choices) {
+    json& one = out.emplace_back(json::array({token}));
+    for (const std::int32_t expert : experts) one.push_back(expert);
+  }
+  return out;
+}
+
+void read_choices(const json& items, Choices& choices) {
+  for (const json& one : items)
+    choices[one[0].get<std::int64_t>()] = {std::next(one.begin()), one.end()};
 }
 
 }  // namespace
@@ -40,6 +64,8 @@ std::string_view to_string(Stage stage) {
       return "rows";
     case Stage::kInitial:
       return "initial values";
+    case Stage::kRouting:
+      return "choices of experts";
     case Stage::kForward:
       return "forward";
     case Stage::kLoss:
@@ -65,14 +91,15 @@ void add(Records& records, const Records& more) {
     Recorded& mine = records[key];
     mine.name = recorded.name;
     mine.sketch.add(recorded.sketch);
+    mine.choices.insert(recorded.choices.begin(), recorded.choices.end());
   }
 }
 
 std::string to_text(const Records& records) {
   json out = json::array();
   for (const auto& [key, recorded] : records)
-    out.push_back(
-        {static_cast<int>(key.stage), key.position, key.part, recorded.name, recorded.sketch.sums});
+    out.push_back({static_cast<int>(key.stage), key.position, key.part, recorded.name,
+                   recorded.sketch.sums, json_of(recorded.choices)});
   return run::dump_line(out);
 }
 
@@ -86,6 +113,7 @@ Result<Records> records_from_text(std::string_view text, std::string_view what) 
         records[{static_cast<Stage>(item[0].get<int>()), item[1].get<int>(), item[2].get<int>()}];
     recorded.name = item[3].get<std::string>();
     for (std::size_t i = 0; i < Sketch::kSums; ++i) recorded.sketch.sums[i] = number_of(item[4][i]);
+    read_choices(item[5], recorded.choices);
   }
   return records;
 }

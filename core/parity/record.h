@@ -1,9 +1,11 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/parity/sketch.h"
@@ -14,6 +16,7 @@ namespace ptrain::parity {
 enum class Stage {
   kRows,      // tokens, targets and positions of a micro-batch
   kInitial,   // parameters before the step
+  kRouting,   // the experts that a router chose
   kForward,   // the stream after each layer
   kLoss,      // of a micro-batch, and its targets
   kBackward,  // the gradient of the stream before each layer, last layer first
@@ -21,7 +24,7 @@ enum class Stage {
   kStep,      // what GRAD_NORM makes
   kUpdated    // parameters after OPTIMIZER
 };
-inline constexpr int kNumStages = 8;
+inline constexpr int kNumStages = 9;
 std::string_view to_string(Stage stage);
 
 // Whether what is compared are parameters, or something of one, once for each replica; else it is
@@ -36,9 +39,13 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
+// Of a token of a micro-batch, ascending; ~expert: it had no room for the token.
+using Choices = std::map<std::int64_t, std::vector<std::int32_t>>;
+
 struct Recorded {
   std::string name;
   Sketch sketch;
+  Choices choices = {};  // in place of a sketch
   bool operator==(const Recorded&) const = default;
 };
 using Records = std::map<Key, Recorded>;

@@ -12,6 +12,7 @@ namespace {
 
 using packing::ContextPiece;
 using packing::ContextPieces;
+using packing::ContextSplit;
 
 // What one call of a kernel takes, in the order of engine/kernels.
 class KernelScratch {
@@ -46,7 +47,9 @@ class KernelScratch {
   std::int64_t wide_, head_, value_;
 };
 
-// A ring of ranks (engine/layers/ring_attention.cc), on `tokens` of each.
+// A ring of ranks (engine/layers/ring_attention.cc), on `tokens` of each. The documents of a
+// micro-batch decide how its rows are cut, so this is the most of both ways to cut whole rows:
+// shorter documents are cut into pieces of these.
 class RingScratch {
  public:
   RingScratch(const MemoryContext& context, std::int64_t tokens)
@@ -57,44 +60,49 @@ class RingScratch {
     std::vector<std::int64_t> ends;
     for (std::int64_t row = 1; row <= context.layout.micro_batch; ++row)
       ends.push_back(row * context.sequence);
-    pieces_ = packing::split_row(ends, ring_.size, packing::choose_split(ends, ring_.size));
+    for (const ContextSplit split : {ContextSplit::kPerDocument, ContextSplit::kPerRow})
+      if (packing::can_split(ends, ring_.size, split))
+        splits_.push_back(packing::split_row(ends, ring_.size, split));
   }
 
   std::int64_t forward() const {
     const std::int64_t inside = most_inside(&KernelScratch::inside);
     if (ring_.size == 1) return inside;
-    std::int64_t most = inside;
-    for (int rank = 0; rank < ring_.size; ++rank)
-      most = std::max(most, most_before(rank, &KernelScratch::before));
-    return most + 2 * columns_.key_value * row_bytes_;
+    return std::max(inside, most_before(&KernelScratch::before)) +
+           2 * columns_.key_value * row_bytes_;
   }
 
   std::int64_t backward() const {
-    std::int64_t most = most_inside(&KernelScratch::inside_backward);
-    if (ring_.size == 1) return most;
-    for (int rank = 0; rank < ring_.size; ++rank)
-      most = std::max(most, most_before(rank, &KernelScratch::before_backward));
-    return most + (5 * columns_.key_value + columns_.query) * row_bytes_;
+    const std::int64_t inside = most_inside(&KernelScratch::inside_backward);
+    if (ring_.size == 1) return inside;
+    return std::max(inside, most_before(&KernelScratch::before_backward)) +
+           (5 * columns_.key_value + columns_.query) * row_bytes_;
   }
 
  private:
-  const ContextPieces& pieces_of(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+  using Ranks = std::vector<ContextPieces>;
+
+  const ContextPieces& own_pieces(const Ranks& split) const {
+    return split[static_cast<std::size_t>(ring_.rank)];
+  }
 
   std::int64_t most_inside(std::int64_t (KernelScratch::*bytes)(std::int64_t) const) const {
     std::int64_t most = 0;
-    for (const ContextPiece& own : pieces_of(ring_.rank))
-      most = std::max(most, (kernel_.*bytes)(own.length()));
+    for (const Ranks& split : splits_)
+      for (const ContextPiece& own : own_pieces(split))
+        most = std::max(most, (kernel_.*bytes)(own.length()));
     return most;
   }
 
-  std::int64_t most_before(int rank,
-                           std::int64_t (KernelScratch::*bytes)(std::int64_t, std::int64_t)
+  std::int64_t most_before(std::int64_t (KernelScratch::*bytes)(std::int64_t, std::int64_t)
                                const) const {
     std::int64_t most = 0;
-    for (const ContextPiece& own : pieces_of(ring_.rank))
-      for (const ContextPiece& key : pieces_of(rank))
-        if (key.document == own.document && key.begin < own.begin)
-          most = std::max(most, (kernel_.*bytes)(own.length(), key.length()));
+    for (const Ranks& split : splits_)
+      for (const ContextPiece& own : own_pieces(split))
+        for (const ContextPieces& keys : split)
+          for (const ContextPiece& key : keys)
+            if (key.document == own.document && key.begin < own.begin)
+              most = std::max(most, (kernel_.*bytes)(own.length(), key.length()));
     return most;
   }
 
@@ -102,7 +110,7 @@ class RingScratch {
   model::AttentionColumns columns_;
   model::AxisPlace ring_;
   std::int64_t row_bytes_;
-  std::vector<ContextPieces> pieces_;
+  std::vector<Ranks> splits_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ struct AttentionScratch {
   std::int64_t backward = 0;
 };
 
-// With one document a row.
+// With one document a row; in a ring, the most that any documents take.
 AttentionScratch attention_scratch(const MemoryContext& context);
 
 }  // namespace ptrain::program

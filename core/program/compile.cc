@@ -34,15 +34,10 @@ Status check_degrees(const mesh::Layout& layout) {
   return check_range("virtual", layout.num_virtual, 1, kMost / layout.pp);
 }
 
+// Whether they divide ranks and experts is for core/mesh/divisible.h to say, which knows the model.
 Status check_experts(const mesh::Layout& layout) {
-  const int block = layout.dp * layout.shard * layout.cp * layout.tp;
-  PTRAIN_CHECK(check_range("etp", layout.etp, 1, block));
-  PTRAIN_CHECK(check_range("ep", layout.ep, 1, block));
-  if (block % (layout.ep * layout.etp) == 0) return {};
-  return fail(ExitCode::kUsage,
-              fmt::format("layout: ep x etp is {}, which does not divide the {} ranks of a stage",
-                          layout.ep * layout.etp, block),
-              "choose ep and etp so that their product divides dp x shard x cp x tp");
+  PTRAIN_CHECK(check_range("etp", layout.etp, 1, layout.num_stage_ranks()));
+  return check_range("ep", layout.ep, 1, layout.num_stage_ranks() / layout.etp);
 }
 
 Status check_pipeline(const mesh::Layout& layout) {

@@ -17,7 +17,7 @@ namespace {
 
 // Bytes that an element of the own shard of a group takes, for good.
 std::int64_t parameter_bytes(const MemoryContext& context, int group) {
-  const DType dtype = context.architecture.dtype, compute = context.architecture.compute_dtype;
+  const DType dtype = context.architecture.dtype, compute = context.group(group).compute_dtype;
   const bool gathers = mesh::num_shards_of(context.group(group), context.layout) > 1 &&
                        !context.layout.shared_window;
   return size_of(dtype) + (compute == dtype || gathers ? 0 : size_of(compute));
@@ -221,7 +221,7 @@ void MemoryMeter::begin(const Action& action) {
   if (!begins_call(action)) return;
   begin_streams(action);
   if (action.kind == Kind::kUnshard && gathers())
-    take(MemoryClass::kGather, whole_bytes(action.group, context_.architecture.compute_dtype));
+    take(MemoryClass::kGather, gathered_bytes_of(action.group));
   if (action.kind == Kind::kRecompute) take_stash(action, keep_in(action, "from"), Keep::kAll);
   if (action.kind == Kind::kForward) take_stash(action, Keep::kNone, keep_in(action, "keep"));
   begin_write(action);
@@ -231,7 +231,7 @@ void MemoryMeter::end(const Action& action) {
   if (!ends_call(action, context_.architecture)) return;
   end_streams(action);
   if (action.kind == Kind::kReshard && gathers())
-    take(MemoryClass::kGather, -whole_bytes(action.group, context_.architecture.compute_dtype));
+    take(MemoryClass::kGather, -gathered_bytes_of(action.group));
   if (action.kind == Kind::kReduceGrad && takes_gradients(action.group))
     reductions_[action.id] = action.group;
   if (action.kind == Kind::kBackwardInput) end_input(action);

@@ -112,6 +112,9 @@ class MemoryMeter {
   bool is_pipeline() const { return context_.layout.num_stages() > 1; }
   bool takes_gradients(int group) const;
   std::int64_t whole_bytes(int group, DType dtype) const;
+  std::int64_t gathered_bytes_of(int group) const {
+    return whole_bytes(group, context_.group(group).compute_dtype);
+  }
   const model::LayerSpec& layer(const Action& action) const;
 
   const MemoryContext context_;

@@ -12,10 +12,10 @@ namespace {
 
 // Bytes of rows of tokens, in the wide dtype and in that of products.
 struct Room {
-  Room(const MemoryContext& context, std::int64_t num_tokens)
+  Room(const MemoryContext& context, DType compute_dtype, std::int64_t num_tokens)
       : tokens(num_tokens),
         wide(size_of(context.architecture.dtype)),
-        narrow(size_of(context.architecture.compute_dtype)) {}
+        narrow(size_of(compute_dtype)) {}
   std::int64_t in_wide(std::int64_t cols) const { return tokens * cols * wide; }
   std::int64_t in_narrow(std::int64_t cols) const { return tokens * cols * narrow; }
   // What is only there where products are rounded.
@@ -26,25 +26,26 @@ struct Room {
   std::int64_t tokens, wide, narrow;
 };
 
-PartScratch shared_experts_scratch(const MemoryContext& context) {
+PartScratch shared_experts_scratch(const MemoryContext& context, DType compute_dtype) {
   PartScratch scratch;
   const std::int64_t inner = context.architecture.decoder.moe.shared_inner;
   if (inner == 0) return scratch;
-  const Room of(context, context.tokens());
-  scratch.again = gathered_bytes(context) + of.rounded(of.tokens, 2 * inner);
+  const Room of(context, compute_dtype, context.tokens());
+  scratch.gathered = gathered_bytes(context, compute_dtype);
+  scratch.again = scratch.gathered + of.rounded(of.tokens, 2 * inner);
   scratch.forward = std::max(scratch.again, summed_bytes(context));
   scratch.kept = of.in_narrow(context.architecture.config.hidden_size);
-  scratch.gathered = gathered_bytes(context);
   scratch.backward = of.in_wide(inner);
   return scratch;
 }
 
 // What routed experts take: `rows` may come for them, and the rank's own tokens chose `own`.
 struct RoutedScratch {
-  RoutedScratch(const MemoryContext& context, Keep keep)
-      : rows(context, context.architecture.most_expert_rows(context.tokens())),
-        own(context, context.architecture.stream_rows(context.tokens()) *
-                         context.architecture.decoder.moe.top_k) {
+  RoutedScratch(const MemoryContext& context, DType compute_dtype, Keep keep)
+      : rows(context, compute_dtype, context.architecture.most_expert_rows(context.tokens())),
+        own(context, compute_dtype,
+            context.architecture.stream_rows(context.tokens()) *
+                context.architecture.decoder.moe.top_k) {
     const model::Architecture& architecture = context.architecture;
     const std::int64_t hidden = architecture.config.hidden_size;
     const std::int64_t inner = architecture.decoder.moe.inner;
@@ -76,10 +77,10 @@ std::int64_t gathered_choices_bytes(const MemoryContext& context) {
 
 }  // namespace
 
-std::int64_t gathered_bytes(const MemoryContext& context) {
+std::int64_t gathered_bytes(const MemoryContext& context, DType compute_dtype) {
   const model::Architecture& architecture = context.architecture;
   if (architecture.tensor.size == 1) return 0;
-  return context.tokens() * architecture.config.hidden_size * size_of(architecture.compute_dtype);
+  return context.tokens() * architecture.config.hidden_size * size_of(compute_dtype);
 }
 
 std::int64_t summed_bytes(const MemoryContext& context) {
@@ -88,8 +89,8 @@ std::int64_t summed_bytes(const MemoryContext& context) {
   return context.tokens() * architecture.config.hidden_size * size_of(architecture.dtype);
 }
 
-PartScratch latent_attention_scratch(const MemoryContext& context) {
-  const Room of(context, context.tokens());
+PartScratch latent_attention_scratch(const MemoryContext& context, DType compute_dtype) {
+  const Room of(context, compute_dtype, context.tokens());
   const model::LatentSpec& latent = context.architecture.decoder.latent;
   const std::int64_t heads = context.architecture.config.num_attention_heads;
   const std::int64_t hidden = context.architecture.config.hidden_size;
@@ -99,22 +100,22 @@ PartScratch latent_attention_scratch(const MemoryContext& context) {
   const AttentionScratch inside = attention_scratch(context);
   const std::int64_t output = of.if_rounded(of.in_wide(value));
   PartScratch scratch;
+  scratch.gathered = gathered_bytes(context, compute_dtype);
   scratch.forward = scratch.again =
-      std::max(gathered_bytes(context) + of.in_wide(expanded), output + inside.forward);
+      std::max(scratch.gathered + of.in_wide(expanded), output + inside.forward);
   scratch.kept = of.if_rounded(of.in_narrow(heads * head)) + of.in_narrow(latent.query_rank) +
                  of.in_narrow(expanded) + of.in_narrow(latent.key_value_rank + latent.rope_dim);
-  scratch.gathered = gathered_bytes(context);
   scratch.backward =
       of.in_wide(value) + std::max({output + inside.backward, of.in_wide(latent.key_value_rank),
                                     of.in_wide(hidden + latent.query_rank)});
   return scratch;
 }
 
-PartScratch experts_scratch(const MemoryContext& context, Keep keep) {
-  const Room of(context, context.architecture.stream_rows(context.tokens()));
+PartScratch experts_scratch(const MemoryContext& context, DType compute_dtype, Keep keep) {
+  const Room of(context, compute_dtype, context.architecture.stream_rows(context.tokens()));
   const model::MoeSpec& moe = context.architecture.decoder.moe;
-  const PartScratch shared = shared_experts_scratch(context);
-  const RoutedScratch routed(context, keep);
+  const PartScratch shared = shared_experts_scratch(context, compute_dtype);
+  const RoutedScratch routed(context, compute_dtype, keep);
   const std::int64_t hidden = context.architecture.config.hidden_size;
   const std::int64_t choices = gathered_choices_bytes(context);
   const std::int64_t router =

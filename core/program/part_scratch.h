@@ -16,12 +16,12 @@ struct PartScratch {
 
 // What a part takes where ranks of the tensor axis share its tokens: all rows of what a matrix
 // reads, or of its sums.
-std::int64_t gathered_bytes(const MemoryContext& context);
+std::int64_t gathered_bytes(const MemoryContext& context, DType compute_dtype);
 std::int64_t summed_bytes(const MemoryContext& context);
 
-// With one document a row.
-PartScratch latent_attention_scratch(const MemoryContext& context);
+// In layers of `compute_dtype`; with whole documents, as attention_scratch.h.
+PartScratch latent_attention_scratch(const MemoryContext& context, DType compute_dtype);
 // `keep`: of the stash. Rows that experts get are as many as can come.
-PartScratch experts_scratch(const MemoryContext& context, Keep keep);
+PartScratch experts_scratch(const MemoryContext& context, DType compute_dtype, Keep keep);
 
 }  // namespace ptrain::program

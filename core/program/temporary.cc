@@ -1,6 +1,7 @@
 #include "core/program/temporary.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/divide.h"
 #include "core/mesh/stages.h"
@@ -12,17 +13,19 @@
 namespace ptrain::program {
 namespace {
 
-// Bytes of what the engine's layers take for the time of a call, in the order of their code.
+// Bytes of what the engine's layers take for the time of a call, in the order of their code; of
+// those that multiply in `compute_dtype`.
 class Scratch {
  public:
-  explicit Scratch(const MemoryContext& context)
+  Scratch(const MemoryContext& context, DType compute_dtype)
       : context_(context),
+        compute_dtype_(compute_dtype),
         attention_scratch_(attention_scratch(context)),
         recompute_(mesh::recompute_of_layers(context.layout,
                                              static_cast<int>(context.architecture.layers.size()))),
         tokens_(context.tokens()),
         wide_(size_of(context.architecture.dtype)),
-        narrow_(size_of(context.architecture.compute_dtype)) {}
+        narrow_(size_of(compute_dtype)) {}
 
   std::int64_t forward(const model::LayerSpec& layer) const {
     const std::int64_t streams = 2 * own_stream();
@@ -73,7 +76,7 @@ class Scratch {
     return context_.architecture.stream_rows(tokens_) * hidden() * wide_;
   }
   bool shares() const { return context_.architecture.tensor.size > 1; }
-  std::int64_t gathered() const { return gathered_bytes(context_); }
+  std::int64_t gathered() const { return gathered_bytes(context_, compute_dtype_); }
   std::int64_t summed() const { return summed_bytes(context_); }
   // Where streams are temporary.
   std::int64_t own_stream() const { return context_.layout.num_stages() > 1 ? 0 : stream(); }
@@ -98,7 +101,8 @@ class Scratch {
   }
 
   PartScratch attention(const model::LayerSpec&) const {
-    if (decoder().latent.key_value_rank > 0) return latent_attention_scratch(context_);
+    if (decoder().latent.key_value_rank > 0)
+      return latent_attention_scratch(context_, compute_dtype_);
     PartScratch scratch;
     scratch.forward = scratch.again =
         std::max(gathered(), attention_output() + attention_scratch_.forward);
@@ -110,7 +114,7 @@ class Scratch {
 
   PartScratch mlp(const model::LayerSpec& layer) const {
     if (decoder().experts_in(layer.index - 1))
-      return experts_scratch(context_, keep_of(recompute_of(layer)));
+      return experts_scratch(context_, compute_dtype_, keep_of(recompute_of(layer)));
     PartScratch scratch;
     scratch.forward = scratch.again = gathered() + rounded_rows();
     scratch.kept = in_narrow(hidden());
@@ -170,6 +174,7 @@ class Scratch {
   }
 
   const MemoryContext& context_;
+  DType compute_dtype_;
   AttentionScratch attention_scratch_;
   std::vector<recipe::Recompute> recompute_;  // by layer
   std::int64_t tokens_, wide_, narrow_;
@@ -189,16 +194,19 @@ std::int64_t update_bytes(const model::Architecture& architecture) {
 }  // namespace
 
 std::int64_t queued_bytes(const MemoryContext& context, const model::LayerSpec& layer) {
-  return Scratch(context).queued(layer);
+  return Scratch(context, layer.compute_dtype).queued(layer);
 }
 
 Bytes temporary_bytes(const MemoryContext& context) {
-  const Scratch scratch(context);
   std::int64_t most = update_bytes(context.architecture);
-  for (const model::LayerSpec& layer : context.architecture.layers)
-    if (layer.held)
-      most = std::max(
-          {most, scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
+  std::map<DType, Scratch> by_dtype;
+  for (const model::LayerSpec& layer : context.architecture.layers) {
+    if (!layer.held) continue;
+    const DType dtype = layer.compute_dtype;
+    const Scratch& scratch = by_dtype.try_emplace(dtype, context, dtype).first->second;
+    most =
+        std::max({most, scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
+  }
   return {most};
 }
 

@@ -6,8 +6,8 @@ namespace ptrain::program {
 
 // The most that a training step holds as kTemporary: the streams between layers (but for those of a
 // pipeline), and the scratch of the layer or the update that needs most. On processors exact where
-// a row is one document; shorter documents need less for attention, or, where a ring cuts them
-// otherwise, at most a kernel's scratch of a row more.
+// a row is one document; shorter documents never need more. In a ring it is the most of both ways
+// to cut rows (packing/context_split.h), of which the documents choose one.
 Bytes temporary_bytes(const MemoryContext& context);
 
 // What the products that the backward of a block queues read beside its stash, for one micro-batch:

@@ -40,6 +40,7 @@ struct Parallel {
   std::int64_t micro_batch = 0;  // rows
   std::optional<Recompute> recompute;
   std::string stage_recompute;  // of each stage, by commas, in place of `recompute`
+  std::string stage_dtype;      // the same, in place of the recipe's precision
   std::optional<int> prefetch;  // layers gathered ahead (zero 3)
   std::optional<Offload> offload;
   bool operator==(const Parallel&) const = default;
@@ -85,6 +86,7 @@ struct Cluster {
   Container container;
   RankLauncher launcher = RankLauncher::kSrun;
   std::string local_copy;  // folder on a disk of each node's own; empty: nothing is copied
+  std::string interface;   // of the network that nodes meet on; empty: that on the way to them
   bool operator==(const Cluster&) const = default;
 };
 

@@ -53,6 +53,7 @@ json json_of(const mesh::Layout& layout) {
                  {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
                  {"shared_window", layout.shared_window}};
   if (!layout.stage_recompute.empty()) object["stage_recompute"] = words_of(layout.stage_recompute);
+  for (const DType dtype : layout.layer_dtypes) object["layer_dtypes"].push_back(name_of(dtype));
   return object;
 }
 
@@ -147,6 +148,16 @@ void read_stages_and_experts(const json& object, FieldReader& reader, mesh::Layo
   }
 }
 
+void read_layer_dtypes(const json& object, FieldReader& reader, mesh::Layout& layout) {
+  if (!object.contains("layer_dtypes")) return;
+  for (const json& word : reader.array("layer_dtypes")) {
+    const bool narrow = word == name_of(DType::kBFloat16);
+    if (!narrow && word != name_of(DType::kFloat32))
+      return reader.refuse("layer_dtypes has other words than float32 and bfloat16");
+    layout.layer_dtypes.push_back(narrow ? DType::kBFloat16 : DType::kFloat32);
+  }
+}
+
 Result<mesh::Layout> read_layout(const json& object) {
   mesh::Layout layout;
   std::string recompute, offload = "none";
@@ -158,6 +169,7 @@ Result<mesh::Layout> read_layout(const json& object) {
   reader.get("recompute", recompute).get("prefetch", layout.prefetch);
   reader.get("shared_window", layout.shared_window);
   read_stages_and_experts(object, reader, layout);
+  read_layer_dtypes(object, reader, layout);
   // Plans of versions that could not offload say nothing of it.
   if (object.contains("offload")) reader.get("offload", offload);
   if (offload != "none" && offload != "optimizer")

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,11 @@ class Work {
   virtual ~Work() = default;
   virtual bool done() = 0;  // makes progress; never blocks
   virtual void wait() = 0;  // EngineError after the communicator's time limit
+  // The same; calls `meanwhile` again and again until it is done, which may start collectives.
+  virtual void wait_doing(const std::function<void()>& meanwhile) {
+    meanwhile();
+    wait();
+  }
 };
 using WorkHandle = std::unique_ptr<Work>;
 

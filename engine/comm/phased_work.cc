@@ -71,10 +71,13 @@ bool PhasedWork::done() {
   return false;
 }
 
-void PhasedWork::wait() {
+void PhasedWork::wait_doing(const std::function<void()>& meanwhile) {
   if (complete()) return;
   const double limit_s = transport_.time_limit_s();
-  const auto over = [&] { return complete() || transport_.failed_rank().has_value(); };
+  const auto over = [&] {
+    if (meanwhile) meanwhile();
+    return complete() || transport_.failed_rank().has_value();
+  };
   const bool in_time = state_->wait(label_.mark(), over, limit_s);
   if (complete()) return;
   if (!in_time) throw_timed_out(label_, missing(), limit_s);

@@ -43,7 +43,8 @@ class PhasedWork final : public Work, private Operation {
   PhasedWork(const PhasedWork&) = delete;
   PhasedWork& operator=(const PhasedWork&) = delete;
   bool done() override;
-  void wait() override;
+  void wait() override { wait_doing({}); }
+  void wait_doing(const std::function<void()>& meanwhile) override;
 
  private:
   bool advance() override;

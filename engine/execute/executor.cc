@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "core/mesh/buffer_plan.h"
-#include "core/program/reads.h"
 #include "core/program/segments.h"
-#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -19,17 +15,8 @@ namespace ptrain::execute {
 namespace {
 
 using program::Action;
-using program::Keep;
 using program::Kind;
 using program::Lane;
-
-constexpr std::chrono::microseconds kPollingPause{20};  // as long as waits sleep at first
-
-Keep keep_in(const Action& action, std::string_view attribute) {
-  const auto keep = program::keep_named(action.attribute(attribute));
-  PT_CHECK(keep.has_value());
-  return *keep;
-}
 
 bool is_copy(const Action& action) {
   return action.kind == Kind::kFetch || action.kind == Kind::kOffload;
@@ -211,24 +198,14 @@ void Executor::wait_for(const Action& action) {
   for (const int id : action.after) {
     gather_lane_.wait(id);
     reduce_lane_.wait(id);
-    wait_for_transfer(id);
+    // What another rank takes long to send: gathers and reductions of this one start meanwhile.
+    transfers_.wait(id, [this] {
+      gather_lane_.poll();
+      reduce_lane_.poll();
+    });
     // Copies wait for each other by their order.
     if (offload_ && !is_copy(action)) offload_->lane().wait(id);
   }
-}
-
-// What another rank takes long to send: gathers and reductions of this one start meanwhile. For a
-// second at most, since the wait itself has the limit and the words for what never comes.
-void Executor::wait_for_transfer(int action) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::seconds(1);
-  while ((gather_lane_.has_next() || reduce_lane_.has_next()) && !transfers_.is_done(action) &&
-         Clock::now() < end) {
-    gather_lane_.poll();
-    reduce_lane_.poll();
-    std::this_thread::sleep_for(kPollingPause);
-  }
-  transfers_.wait(action);
 }
 
 void Executor::execute(const Action& action) {
@@ -307,137 +284,6 @@ comm::Communicator& Executor::ranks_of(const Action& exchange) {
   if (ranks == nullptr)
     throw EngineError(ExitCode::kBug, "no ranks for " + program::to_text(exchange));
   return *ranks;
-}
-
-// Without views of parameters where the action reads none: they need not be whole then.
-void Executor::set_context(const Action& action, Call& call) {
-  if (!program::groups_read(action, architecture_).empty())
-    for (const int parameter : spec_of(action).parameters)
-      call.parameters.push_back(group_of(parameter).parameter(parameter));
-  call.context.emplace(layers::Context{batch(action.micro_batch), arena_, call.parameters,
-                                       stashes_.views(action.layer_first, action.micro_batch),
-                                       communicators_.tensor,
-                                       stashes_.late(action.layer_first, action.micro_batch)});
-}
-
-void Executor::run_segment(const Action& action) {
-  if (program::begins_call(action)) begin_call(action, calls_.begin(action));
-  if (!calls_.resume(action)) return;
-  end_call(action, calls_.at(action));
-  calls_.end(action);
-}
-
-void Executor::begin_call(const Action& action, Call& call) {
-  switch (action.kind) {
-    case Kind::kForward:
-      return begin_forward(action, call);
-    case Kind::kRecompute:
-      return begin_recompute(action, call);
-    default:
-      return begin_backward(action, call);
-  }
-}
-
-void Executor::end_call(const Action& action, Call& call) {
-  if (action.kind == Kind::kForward) return end_forward(action, call);
-  if (action.kind != Kind::kRecompute) return end_backward(action, call);
-}
-
-void Executor::begin_forward(const Action& action, Call& call) {
-  const auto kind = spec_of(action).kind;
-  const int micro_batch = action.micro_batch;
-  stashes_.take(action.layer_first, micro_batch, batch(micro_batch).num_tokens(),
-                keep_in(action, "keep"));
-  set_context(action, call);
-  const std::int64_t rows = stream_rows(micro_batch);
-  const bool has_input = kind != model::LayerKind::kEmbedding;
-  if (has_input) call.input = activations_.take(action.layer_first, micro_batch);
-  const Tensor x = has_input ? activations_.view(call.input, rows) : Tensor{};
-  if (kind == model::LayerKind::kHead) return begin_head(action, call, x);
-  call.output = activations_.fresh(rows);
-  call.task.emplace(
-      code_of(action).forward(*call.context, x, activations_.view(call.output, rows)));
-}
-
-// With a stash the head only keeps its input: loss and gradient are made together in its backward.
-void Executor::begin_head(const Action& action, Call& call, const Tensor& x) {
-  const layers::Layer& head = code_of(action);
-  if (keep_in(action, "keep") != Keep::kNone) {
-    call.task.emplace(head.forward(*call.context, x, Tensor{}));
-  } else if (logits_position_ >= 0) {
-    call.output = Buffer(arena_, program::MemoryClass::kTemporary,
-                         vocabulary_ * size_of(architecture_.dtype));
-    call.task.emplace(head.logits(*call.context, x, logits_position_, logits_row(call)));
-  } else {
-    call.task.emplace(head.loss(*call.context, x, sums_));
-  }
-}
-
-Tensor Executor::logits_row(const Call& call) const {
-  return contiguous(call.output.data(), architecture_.dtype, 1, vocabulary_);
-}
-
-void Executor::end_forward(const Action& action, Call& call) {
-  if (spec_of(action).kind != model::LayerKind::kHead)
-    return activations_.put(action.layer_first + 1, action.micro_batch, std::move(call.output));
-  if (!call.output) return;
-  device::synchronize();
-  const Tensor row = logits_row(call);
-  dispatch(row.dtype, [&](auto zero) {
-    const auto* values = row.as<decltype(zero)>();
-    logits_.assign(values, values + row.cols);
-  });
-}
-
-void Executor::begin_recompute(const Action& action, Call& call) {
-  stashes_.complete(action.layer_first, action.micro_batch, batch(action.micro_batch).num_tokens());
-  set_context(action, call);
-  if (keep_in(action, "from") == Keep::kInput) {
-    call.task.emplace(code_of(action).recompute(*call.context));
-  } else {
-    call.task.emplace(code_of(action).remake(*call.context));
-  }
-}
-
-void Executor::begin_backward(const Action& action, Call& call) {
-  const auto& spec = spec_of(action);
-  for (const int group : spec.groups) sharing_->begin_write(group);
-  call.targets = targets_.of(spec);
-  const bool lost = planted(Bug::kTiedGradientLost) && architecture_.config.tie_word_embeddings &&
-                    spec.kind == model::LayerKind::kEmbedding;
-  if (lost || planted(Bug::kOverwrittenGradient))
-    for (auto& target : call.targets) target.accumulate = false;
-  set_context(action, call);
-  const Tensor dy =
-      gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch));
-  call.task.emplace(code_of(action).backward_input(*call.context, call.targets, dy, call.products,
-                                                   call.scratch, sums_));
-}
-
-void Executor::end_backward(const Action& action, Call& call) {
-  const auto& spec = spec_of(action);
-  const int layer = action.layer_first, micro_batch = action.micro_batch;
-  Buffer gradient = gradients_.take(layer, micro_batch);
-  if (spec.kind != model::LayerKind::kEmbedding)
-    gradients_.put(layer - 1, micro_batch, std::move(gradient));
-  if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock) {
-    if (planted(Bug::kStashFreedAtInput)) {
-      stashes_.give(layer, micro_batch);
-    } else {
-      stashes_.keep_for_weights(layer, micro_batch, call.products);
-    }
-    return queued_.put(spec, micro_batch, call.targets, std::move(call.products),
-                       std::move(call.scratch), targets_);
-  }
-  layers::backward_weight(call.products);
-  targets_.written(spec);
-  stashes_.give(planted(Bug::kStashKept) ? layer + 1 : layer, micro_batch);
-}
-
-void Executor::backward_weight(const Action& action) {
-  for (const int group : spec_of(action).groups) sharing_->begin_write(group);
-  queued_.multiply(action.layer_first, action.micro_batch, targets_);
-  stashes_.give(action.layer_first, action.micro_batch);
 }
 
 void Executor::send(const Action& action) {

@@ -71,6 +71,10 @@ class Executor {
                           stream_rows(backward.micro_batch));
   }
   const layers::LossSums& sums() const { return sums_; }
+  // What this forward keeps, in the order of the layer's stash.
+  std::span<const Tensor> stash(const program::Action& forward) const {
+    return stashes_.views(forward.layer_first, forward.micro_batch);
+  }
   // That this rank hands in to an exchange of a layer which begins; 0: not told, or another action.
   std::int64_t exchanged_bytes(const program::Action& action) { return calls_.bytes_of(action); }
   // What this rank holds of the action's micro-batch.
@@ -103,7 +107,6 @@ class Executor {
   void complete_gradients(state::GroupBuffer& group);
   void sum_copies(const program::Action& action);
   void wait_for(const program::Action& action);
-  void wait_for_transfer(int action);
   void end_exchange(const program::Action& segment, const LaneQueue::Watcher& observe);
   void set_context(const program::Action& action, Call& call);
   comm::Communicator& ranks_of(const program::Action& exchange);

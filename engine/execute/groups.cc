@@ -97,7 +97,7 @@ Groups::Seat Groups::expert_seat(int mesh::ExpertCoordinates::*axis) const {
   mesh::ExpertCoordinates place = mesh::expert_coordinates_of(layout_, world_.rank());
   const int key = place.*axis;
   place.*axis = 0;
-  const int block = layout_.dp * layout_.num_shards() * layout_.tp;
+  const int block = layout_.num_stage_ranks();
   const int shards = mesh::num_expert_shards(layout_);
   const int in_block =
       ((place.edp * shards + place.eshard) * layout_.ep + place.ep) * layout_.etp + place.etp;

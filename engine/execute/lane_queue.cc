@@ -35,11 +35,6 @@ void LaneQueue::poll() {
     if (!advance(entry, false)) return;
 }
 
-bool LaneQueue::has_next() const {
-  return std::ranges::any_of(
-      entries_, [](const Entry& entry) { return entry.next_stage < entry.stages.size(); });
-}
-
 void LaneQueue::wait(int action) {
   const auto wanted = std::find_if(entries_.begin(), entries_.end(),
                                    [&](const Entry& entry) { return entry.action == action; });

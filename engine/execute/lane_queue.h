@@ -22,9 +22,6 @@ class LaneQueue {
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }
   void push(int action, std::vector<Stage> stages, std::function<void()> finish);
   void poll();
-  // Whether a collective waits to be started, which only poll() does: those under way go on while
-  // their rank waits for anything.
-  bool has_next() const;
   // Returns at once for actions that are not in this queue or were waited for before.
   void wait(int action);
   void wait_all();

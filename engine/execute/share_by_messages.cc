@@ -10,7 +10,6 @@ class Messages final : public Sharing {
   explicit Messages(const SharingInput& input)
       : communicators_(input.communicators),
         dtype_(input.architecture.dtype),
-        compute_dtype_(input.architecture.compute_dtype),
         layout_(input.layout),
         groups_(input.architecture.groups) {}
 
@@ -28,8 +27,8 @@ class Messages final : public Sharing {
     return {[this, &group, whole] {
       fault::point("train.gather.start");
       return ranks_of(group.plan().group)
-          .gather->all_gather_v(whole, compute_dtype_, group.shard_offsets(),
-                                group.plan().shard_sizes);
+          .gather->all_gather_v(whole, spec(group.plan().group).compute_dtype,
+                                group.shard_offsets(), group.plan().shard_sizes);
     }};
   }
 
@@ -78,7 +77,7 @@ class Messages final : public Sharing {
   }
 
   Communicators communicators_;
-  DType dtype_, compute_dtype_;
+  DType dtype_;
   mesh::Layout layout_;
   std::vector<model::GroupSpec> groups_;
 };

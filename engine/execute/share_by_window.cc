@@ -71,7 +71,6 @@ class WindowSharing final : public Sharing {
   explicit WindowSharing(const SharingInput& input)
       : layout_(input.layout),
         element_(size_of(input.architecture.dtype)),
-        parameter_element_(size_of(input.architecture.compute_dtype)),
         dtype_(input.architecture.dtype),
         arena_(input.arena),
         buffers_(mesh::plan_buffers(input.architecture, layout_)),
@@ -154,10 +153,14 @@ class WindowSharing final : public Sharing {
     for (std::size_t group = 0; group < buffers_.size(); ++group) {
       std::int64_t& bytes = groups_[group].experts ? expert_bytes_ : dense_bytes_;
       parameter_offsets_.push_back(bytes);
-      if (peers(group).sharded()) bytes += align(buffers_[group].total() * parameter_element_);
+      if (peers(group).sharded())
+        bytes += align(buffers_[group].total() * parameter_element(group));
     }
   }
 
+  std::int64_t parameter_element(std::size_t group) const {
+    return size_of(groups_[group].compute_dtype);
+  }
   std::int64_t gradient_bytes() const { return places_.elements * element_; }
 
   std::int64_t segment_bytes() const {
@@ -175,12 +178,12 @@ class WindowSharing final : public Sharing {
 
   std::byte* own_shard(std::size_t group) const {
     return parameters(group) +
-           buffers_[group].shard_offset(peers(group).shard) * parameter_element_;
+           buffers_[group].shard_offset(peers(group).shard) * parameter_element(group);
   }
 
   std::int64_t shard_bytes(std::size_t group) const {
     return buffers_[group].shard_sizes[static_cast<std::size_t>(peers(group).shard)] *
-           parameter_element_;
+           parameter_element(group);
   }
 
   // Tells the arena of this rank's part; sign -1: that it is gone.
@@ -268,7 +271,7 @@ class WindowSharing final : public Sharing {
   }
 
   mesh::Layout layout_;
-  std::int64_t element_, parameter_element_;  // bytes, of gradients and of whole parameters
+  std::int64_t element_;  // bytes, of gradients
   DType dtype_;
   Arena& arena_;
   std::vector<mesh::BufferPlan> buffers_;

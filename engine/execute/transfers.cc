@@ -57,15 +57,10 @@ void Transfers::poll() {
     if (!entry.ended && entry.work->done()) end(action, entry);
 }
 
-bool Transfers::is_done(int action) const {
-  const auto entry = entries_.find(action);
-  return entry == entries_.end() || entry->second.ended || entry->second.work->done();
-}
-
-void Transfers::wait(int action) {
+void Transfers::wait(int action, const std::function<void()>& meanwhile) {
   const auto entry = entries_.find(action);
   if (entry == entries_.end()) return;
-  entry->second.work->wait();
+  entry->second.work->wait_doing(meanwhile);
   end(action, entry->second);
   if (!planted(Bug::kSendsKept)) entries_.erase(entry);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -26,10 +27,8 @@ class Transfers {
   // RECV: into a stream that stays alive until somebody has waited for the action.
   void receive(const program::Action& action, void* stream, std::int64_t bytes);
   void poll();
-  // True for actions that are not here.
-  bool is_done(int action) const;
-  // Returns at once for actions that are not here.
-  void wait(int action);
+  // Returns at once for actions that are not here; calls `meanwhile` until then.
+  void wait(int action, const std::function<void()>& meanwhile);
   void wait_all();
 
  private:

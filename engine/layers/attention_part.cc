@@ -25,7 +25,7 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
 
 AttentionPart::AttentionPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                              std::shared_ptr<const kernels::RotaryTable> rotary)
-    : compute_(architecture.compute_dtype),
+    : compute_(spec.compute_dtype),
       shape_(shape_of(architecture, spec)),
       attention_(architecture, shape_),
       rotary_(std::move(rotary)),

@@ -97,7 +97,7 @@ class DecoderBlock final : public Layer {
   DecoderBlock(const model::Architecture& architecture, const model::LayerSpec& spec,
                const Places& places, std::shared_ptr<const kernels::RotaryTable> rotary)
       : dtype_(architecture.dtype),
-        compute_(architecture.compute_dtype),
+        compute_(spec.compute_dtype),
         hidden_(architecture.config.hidden_size),
         share_(architecture),
         norm1_(architecture.decoder, places, Role::kNorm, Role::kNormBias),

@@ -6,7 +6,7 @@ using model::Role;
 
 FeedForward::FeedForward(const model::Architecture& architecture, const model::LayerSpec& spec)
     : dtype_(architecture.dtype),
-      compute_(architecture.compute_dtype),
+      compute_(spec.compute_dtype),
       hidden_(architecture.config.hidden_size),
       share_(architecture),
       mlp_(architecture, spec),

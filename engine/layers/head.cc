@@ -22,7 +22,7 @@ class Head final : public Layer {
  public:
   Head(const model::Architecture& architecture, const model::LayerSpec& spec)
       : dtype_(architecture.dtype),
-        compute_(architecture.compute_dtype),
+        compute_(spec.compute_dtype),
         share_(architecture),
         norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
               model::Role::kNormBias),

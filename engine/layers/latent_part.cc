@@ -31,7 +31,7 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
 LatentPart::LatentPart(const model::Architecture& architecture, const model::LayerSpec& spec,
                        std::shared_ptr<const kernels::RotaryTable> rotary)
     : dtype_(architecture.dtype),
-      compute_(architecture.compute_dtype),
+      compute_(spec.compute_dtype),
       hidden_(architecture.config.hidden_size),
       latent_(architecture.decoder.latent),
       shape_(shape_of(architecture, spec)),

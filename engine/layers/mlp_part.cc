@@ -22,7 +22,7 @@ kernels::Activation activation_of(recipe::Activation activation) {
 MlpPart::MlpPart(const model::Architecture& architecture, const model::LayerSpec& spec)
     : is_gated_(architecture.decoder.gated),
       inner_(architecture.config.intermediate_size),
-      compute_(architecture.compute_dtype),
+      compute_(spec.compute_dtype),
       activation_(activation_of(architecture.decoder.activation)),
       linears_(Places(architecture, spec), Role::kUp, Role::kUpBias, is_gated_ ? 2 : 1),
       up_(Places(architecture, spec).stash(is_gated_ ? "gate_up" : "up")),

@@ -126,6 +126,27 @@ Task RingAttention::forward(const Context& context, Tensor qkv, Tensor output,
   }
 }
 
+void RingAttention::own_backward(const Context& context, const AttentionGradient& in,
+                                 const Tensor& qkv) const {
+  each_own(context, [&](std::int64_t row, std::int64_t rows) {
+    kernels::attention_backward(
+        shape_,
+        {in.output.row_range(row, rows), in.log_sum_exp.row_range(row, rows),
+         in.doutput.row_range(row, rows)},
+        qkv.row_range(row, rows), context.arena);
+  });
+}
+
+void RingAttention::backward_of(const Context& context, int owner, const AttentionGradient& in,
+                                const Passing& from, const Passing& gradients) const {
+  each_before(context, owner, [&](const Pair& pair) {
+    kernels::attention_before_backward(
+        shape_, pair.before(from.query, from.key_value),
+        {pair.of_query(in.output), pair.of_query(in.log_sum_exp), pair.of_query(in.doutput)},
+        pair.of_query(gradients.query), pair.of_key(gradients.key_value), context.arena);
+  });
+}
+
 // Keys and values travel a step ahead of the attention with them, their gradients a step behind it:
 // each rank adds its part to what came, and two steps after the last attention they are home.
 Task RingAttention::backward(const Context& context, AttentionGradient in, Tensor qkv) const {
@@ -145,22 +166,11 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
     Exchange first = shift({{here, next}});
     co_await exchange(std::move(first));
   }
-  each_own(context, [&](std::int64_t row, std::int64_t count) {
-    kernels::attention_backward(
-        shape_,
-        {in.output.row_range(row, count), in.log_sum_exp.row_range(row, count),
-         in.doutput.row_range(row, count)},
-        qkv.row_range(row, count), context.arena);
-  });
+  own_backward(context, in, qkv);
   if (!travels) co_return;
   copy_tensor(key_values(qkv), gradient);
   for (int step = 0; step < ring_.size; ++step) {
-    each_before(context, owner_after(step), [&](const Pair& pair) {
-      kernels::attention_before_backward(
-          shape_, pair.before(query, here),
-          {pair.of_query(in.output), pair.of_query(in.log_sum_exp), pair.of_query(in.doutput)},
-          pair.of_query(queries(qkv)), pair.of_key(gradient), context.arena);
-    });
+    backward_of(context, owner_after(step), in, {query, here}, {queries(qkv), gradient});
     if (step > 0 && planted(Bug::kRingGradientsLost)) kernels::set_zero(gradient);
     std::swap(here, next);
     std::swap(gradient, sent);

@@ -48,6 +48,16 @@ class RingAttention {
   void take_in(const Context& context, int owner, const Tensor& query, const Tensor& key_value,
                const Tensor& output, const Tensor& log_sum_exp) const;
 
+  // What own_backward() is for the own pieces, backward_of() is for those of another rank: the
+  // gradients of the queries and of its keys and values are added to.
+  void own_backward(const Context& context, const kernels::AttentionGradient& in,
+                    const Tensor& qkv) const;
+  struct Passing {
+    Tensor query, key_value;
+  };
+  void backward_of(const Context& context, int owner, const kernels::AttentionGradient& in,
+                   const Passing& from, const Passing& gradients) const;
+
   kernels::AttentionShape shape_;
   model::AxisPlace ring_;
 };

@@ -12,7 +12,7 @@ using Pairs = std::vector<ExpertShare::Pair>;
 
 RoutedExperts::RoutedExperts(const model::Architecture& architecture, const model::LayerSpec& spec)
     : dtype_(architecture.dtype),
-      compute_(architecture.compute_dtype),
+      compute_(spec.compute_dtype),
       hidden_(architecture.config.hidden_size),
       inner_(architecture.decoder.moe.inner),
       activation_(activation_of(architecture.decoder.activation)),

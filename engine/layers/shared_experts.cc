@@ -9,7 +9,7 @@ using model::Role;
 
 SharedExperts::SharedExperts(const model::Architecture& architecture, const model::LayerSpec& spec)
     : dtype_(architecture.dtype),
-      compute_(architecture.compute_dtype),
+      compute_(spec.compute_dtype),
       hidden_(architecture.config.hidden_size),
       inner_(architecture.decoder.moe.shared_inner),
       activation_(activation_of(architecture.decoder.activation)),

@@ -30,7 +30,7 @@ GroupBuffer::GroupBuffer(const model::Architecture& architecture, const mesh::Bu
       place_(place),
       arena_(arena),
       dtype_(architecture.dtype),
-      compute_dtype_(architecture.compute_dtype),
+      compute_dtype_(architecture.groups[static_cast<std::size_t>(plan.group)].compute_dtype),
       runs_(plan.runs(place.shard_rank)),
       state_plan_(mesh::plan_state(architecture, runs_)),
       written_(plan.placements.size()) {

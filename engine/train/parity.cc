@@ -146,23 +146,55 @@ class Recorder {
     return mesh::expert_coordinates_of(shape_.layout(), attempt_.input.world.rank()).edp;
   }
 
-  // Of a tensor of the stream: of the tokens that this rank and those of its tensor axis hold, each
-  // of these has equal parts.
-  Sketch sketch_of_stream(const Action& action, const Tensor& stream) const {
+  // f(rows, token of the first): of a tensor with the rows of the stream. Of the tokens that this
+  // rank and those of its tensor axis hold, each of these has equal parts.
+  template <class F>
+  void each_run(const Action& action, const Tensor& stream, const F& f) const {
     const model::Architecture& part = shape_.architecture();
     const std::int64_t begin = place_.tp * stream.rows, end = begin + stream.rows;
-    Sketch sketch;
     std::int64_t place = 0;
     for (const data::DocumentSpan& span :
          data::tokens_of_part(shape_.executor().batch_of(action), {part.ring, part.ulysses})) {
       const std::int64_t first = std::max(begin, place);
       const std::int64_t last = std::min(end, place + span.end - span.begin);
       if (first < last)
-        sketch.add(sketch_of(stream.row_range(first - begin, last - first),
-                             (span.begin + first - place) * stream.cols));
+        f(stream.row_range(first - begin, last - first), span.begin + first - place);
       place += span.end - span.begin;
     }
+  }
+
+  Sketch sketch_of_stream(const Action& action, const Tensor& stream) const {
+    Sketch sketch;
+    each_run(action, stream, [&](const Tensor& rows, std::int64_t token) {
+      sketch.add(sketch_of(rows, token * stream.cols));
+    });
     return sketch;
+  }
+
+  parity::Choices choices_of(const Action& action, const Tensor& chosen) const {
+    parity::Choices choices;
+    each_run(action, chosen, [&](const Tensor& rows, std::int64_t token) {
+      for (std::int64_t row = 0; row < rows.rows; ++row) {
+        const auto* experts = rows.as<std::int32_t>() + row * rows.stride;
+        auto& sorted = choices[token + row];
+        sorted.assign(experts, experts + rows.cols);
+        std::ranges::sort(sorted);
+      }
+    });
+    return choices;
+  }
+
+  void router(const Action& action) {
+    const auto& stash =
+        shape_.architecture().layers[static_cast<std::size_t>(action.layer_last)].stash;
+    const auto chosen = std::ranges::find(stash, "chosen", &model::StashTensor::name);
+    if (chosen == stash.end()) return;
+    device::synchronize();
+    const auto place = static_cast<std::size_t>(chosen - stash.begin());
+    parity::Recorded& recorded =
+        records_[{Stage::kRouting, action.layer_last, part_of(action.micro_batch)}];
+    recorded.name = "router of " + name_of(action.layer_last);
+    recorded.choices.merge(choices_of(action, shape_.executor().stash(action)[place]));
   }
 
   std::string name_of(int layer) const {
@@ -184,6 +216,7 @@ class Recorder {
 
   void forward(const Action& action) {
     if (is_head(action.layer_last)) return;  // it makes the loss, with its backward
+    router(action);
     put({Stage::kForward, action.layer_last, part_of(action.micro_batch)},
         name_of(action.layer_last), sketch_of_stream(action, shape_.executor().stream(action)));
   }

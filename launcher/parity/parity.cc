@@ -56,7 +56,7 @@ class Driver {
     if (!ran) return false;
     PTRAIN_TRY(const bool ran_alone, attempt(reference, truth));
     if (!ran_alone) return false;
-    PTRAIN_TRY(Comparison comparison, compare(ours, truth, layout.recipe.precision));
+    PTRAIN_TRY(Comparison comparison, compare(ours, truth, precision_of(layout)));
     outcome_.shapes.push_back({shape.name, shape.layout, tokens, std::move(comparison)});
     return true;
   }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/mesh/buffer_plan.h"
+#include "core/mesh/part.h"
 #include "core/model/optimizer.h"
 #include "core/program/compile.h"
 #include "launcher/cluster/host.h"
@@ -17,13 +20,14 @@ std::int64_t tokens_of_step(const mesh::Layout& layout, std::int64_t sequence) {
 }
 
 Result<std::int64_t> predicted_bytes(const run::Plan& plan) {
-  PTRAIN_TRY(const model::Architecture architecture, model::make_architecture(plan.recipe));
   const mesh::Layout& layout = plan.shapes.front().layout;
+  PTRAIN_TRY(const model::Architecture whole, model::make_architecture(plan.recipe));
+  PTRAIN_TRY(const model::Architecture architecture, mesh::part_of(whole, layout, 0));
   const auto buffers = mesh::plan_buffers(architecture, 1);
   PTRAIN_TRY(const program::Program program,
              program::compile({architecture, layout, plan.shapes.front().name}, 0));
-  const program::MemoryContext context{architecture, layout, buffers,
-                                       plan.recipe.shapes.front().sequence, {}};
+  const program::MemoryContext context{
+      architecture, layout, buffers, plan.recipe.shapes.front().sequence, {}};
   program::BytesByClass bytes = program::peak_bytes(program, context);
   plan::add_estimates(bytes, context);
   std::int64_t total = 0;
@@ -52,9 +56,17 @@ run::Plan on_one_rank(const run::Plan& plan) {
   mesh::Layout one;
   one.micro_batch = layout.micro_batch;
   one.num_micro_batches = layout.num_micro_batches * layout.num_data_ranks();
+  one.layer_dtypes = layout.layer_dtypes;
   layout = one;
   result.ranks.resize(1);
   return result;
+}
+
+recipe::Precision precision_of(const run::Plan& plan) {
+  const auto& dtypes = plan.shapes.front().layout.layer_dtypes;
+  if (dtypes.empty()) return plan.recipe.precision;
+  const bool rounds = std::ranges::find(dtypes, DType::kBFloat16) != dtypes.end();
+  return rounds ? recipe::Precision::kBFloat16 : recipe::Precision::kFloat32;
 }
 
 Status check_memory(const run::Plan& plan) {

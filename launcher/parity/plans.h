@@ -14,6 +14,9 @@ run::Plan with_one_micro_batch(const run::Plan& plan, std::size_t shape);
 // The same micro-batches, one after the other, on one rank that shards and recomputes nothing.
 run::Plan on_one_rank(const run::Plan& plan);
 
+// The lowest in which any layer of its first shape multiplies.
+recipe::Precision precision_of(const run::Plan& plan);
+
 // Whether this machine has the memory for a plan of one rank. Errors: kNothingFits.
 Status check_memory(const run::Plan& plan);
 

@@ -36,6 +36,7 @@ json json_of(const std::optional<Difference>& difference) {
   return {{"stage", to_string(difference->key.stage)},
           {"name", difference->name},
           {"part", difference->key.part},
+          {"detail", difference->detail},
           {"relative", run::number(difference->relative)},
           {"tolerance", run::number(difference->allowed)}};
 }

@@ -77,6 +77,7 @@ void set_schedule(Layout& layout, std::int64_t value, const Space& space) {
                                                 : kTwoStages[0];
   }
   if (auto layers = stage_layers_of(layout, space)) layout.stage_layers = std::move(*layers);
+  layout.layer_dtypes = layer_dtypes_of(layout, space);
 }
 
 bool has_stage_recompute(const Layout& layout, const Space& space) {
@@ -100,7 +101,7 @@ void set_recompute(Layout& layout, std::int64_t value, const Space& space) {
 Values expert_degrees(const Layout& layout, const Space& space) {
   if (space.fixed.ep > 0) return {space.fixed.ep};
   if (space.data_ranks_only || !has_experts(space)) return {1};
-  return divisors(layout.dp * layout.shard * layout.cp * layout.tp);
+  return divisors(layout.num_stage_ranks());
 }
 
 // Columns of experts are split where the recipe says so.

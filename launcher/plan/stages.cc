@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/mesh/stages.h"
 #include "core/schedule/csv.h"
 
 namespace ptrain::plan {
@@ -69,6 +70,39 @@ class Splitter {
   std::vector<Score> best_;
 };
 
+// What a recipe says of each stage, by commas.
+template <class T>
+struct Words {
+  std::string_view field, words;
+  std::optional<T> (*named)(std::string_view);
+};
+
+template <class T>
+Result<std::vector<T>> words_from(const std::string& text, int num_stages, const Words<T>& of) {
+  std::vector<T> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const auto word = text.substr(at, end - at);
+    const auto known = of.named(word);
+    if (!known)
+      return fail(ExitCode::kUsage, fmt::format("{}: '{}' is no word for it", of.field, word),
+                  fmt::format("give {} for each stage, separated by commas", of.words));
+    all.push_back(*known);
+    at = end + 1;
+  }
+  if (std::cmp_equal(all.size(), num_stages)) return all;
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("{} has {} words, but pp x virtual is {}", of.field, all.size(), num_stages),
+      fmt::format("give {} words, or leave it out", num_stages));
+}
+
+std::optional<DType> dtype_named(std::string_view word) {
+  if (word == "fp32") return DType::kFloat32;
+  if (word == "bf16") return DType::kBFloat16;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
@@ -109,23 +143,25 @@ Result<std::vector<int>> stages_from(const std::string& text, int num_layers, in
 
 Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
                                                             int num_stages) {
-  std::vector<recipe::Recompute> all;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const auto word = text.substr(at, end - at);
-    const auto known = recipe::recompute_named(word);
-    if (!known)
-      return fail(ExitCode::kUsage,
-                  fmt::format("parallel.stage_recompute: '{}' is no word for it", word),
-                  "give none, selective or full for each stage, separated by commas");
-    all.push_back(*known);
-    at = end + 1;
-  }
-  if (std::cmp_equal(all.size(), num_stages)) return all;
-  return fail(ExitCode::kUsage,
-              fmt::format("parallel.stage_recompute has {} words, but pp x virtual is {}",
-                          all.size(), num_stages),
-              fmt::format("give {} words, or leave it out", num_stages));
+  return words_from(text, num_stages,
+                    Words<recipe::Recompute>{"parallel.stage_recompute", "none, selective or full",
+                                             recipe::recompute_named});
+}
+
+Result<std::vector<DType>> stage_dtypes_from(const std::string& text, int num_stages) {
+  return words_from(text, num_stages,
+                    Words<DType>{"parallel.stage_dtype", "fp32 or bf16", dtype_named});
+}
+
+std::vector<DType> layer_dtypes_of(const mesh::Layout& layout, const Space& space) {
+  if (space.fixed.stage_dtype.empty() || space.architecture == nullptr) return {};
+  const auto words = stage_dtypes_from(space.fixed.stage_dtype, layout.num_stages());
+  const auto stages =
+      mesh::layers_of_stages(layout, static_cast<int>(space.architecture->layers.size()));
+  std::vector<DType> dtypes;
+  for (std::size_t stage = 0; words && stages && stage < words->size(); ++stage)
+    dtypes.resize(static_cast<std::size_t>((*stages)[stage].end), (*words)[stage]);
+  return dtypes;
 }
 
 Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space) {

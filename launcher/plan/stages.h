@@ -27,6 +27,12 @@ Result<std::vector<int>> stages_from(const std::string& text, int num_layers, in
 Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
                                                             int num_stages);
 
+// The same of the dtype that stages multiply in ("fp32,bf16").
+Result<std::vector<DType>> stage_dtypes_from(const std::string& text, int num_stages);
+
+// By layer; none where the recipe says nothing of stages, or what does not suit the layout.
+std::vector<DType> layer_dtypes_of(const mesh::Layout& layout, const Space& space);
+
 // Those of a layout of the space: as the recipe fixes them, else balanced.
 Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space& space);
 

@@ -128,8 +128,45 @@ TEST_P(ContextLayouts, TakeThePredictedBytes) {
     expect_predicted(experiment_of(GetParam(), dtype));
 }
 
+void expect_temporary(const Trajectory& run, std::size_t rank, bool exact) {
+  constexpr auto kTemporary = static_cast<std::size_t>(program::MemoryClass::kTemporary);
+  const auto measured = run.peak_bytes[rank][kTemporary].value;
+  const auto predicted = run.predicted_bytes[rank][kTemporary].value;
+  EXPECT_LE(measured, predicted) << "of rank " << rank;
+  if (exact) {
+    EXPECT_EQ(measured, predicted) << "of rank " << rank;
+  }
+}
+
+TEST_P(ContextLayouts, TakeAtMostThePredictedBytesOfShortDocuments) {
+  for (const RowKind rows : {RowKind::kShort, RowKind::kNextFit}) {
+    Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
+    experiment.rows = rows;
+    experiment.num_steps = 2;
+    const Trajectory run = train(experiment);
+    for (std::size_t rank = 0; rank < run.peak_bytes.size(); ++rank)
+      expect_temporary(run, rank, false);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ContextLayouts, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+// Of whole documents a rank would get whole rows. One long document among short ones is cut for
+// all ranks, and with wide heads its queries then take more beside the keys before them than whole
+// rows take beside their own. Everything is computed again, so that this is the most of a step.
+TEST(ContextScratch, IsThatOfTheCutThatDocumentsChoose) {
+  Experiment experiment =
+      experiment_of({"", "llama", 2, 1, 1, 1, 1, 1, 4, 1, kFull}, DType::kFloat32);
+  experiment.model.num_attention_heads = 2;
+  experiment.model.num_key_value_heads = 1;
+  experiment.model.head_dim = 64;
+  experiment.model.intermediate_size = 200;
+  experiment.sequence = 8;
+  experiment.rows = RowKind::kShort;
+  experiment.num_steps = 2;
+  expect_temporary(train(experiment), 1, true);  // which has the middle of the document
+}
 
 // Parameters and their gradients lie in a window of the node, what layers exchange does not.
 TEST(ContextWindow, GivesTheBitsOfMessages) {

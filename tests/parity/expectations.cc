@@ -8,6 +8,7 @@ Experiment on_one_rank(const Experiment& experiment) {
   Experiment reference = experiment;
   const mesh::Layout& layout = experiment.layout;
   reference.layout = {};
+  reference.layout.layer_dtypes = layout.layer_dtypes;
   reference.layout.micro_batch =
       layout.micro_batch * layout.num_micro_batches * layout.num_data_ranks();
   return reference;

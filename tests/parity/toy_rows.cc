@@ -61,12 +61,15 @@ std::vector<data::MicroBatch> toy_rows(std::int64_t num_rows, std::int64_t seque
     data::MicroBatch row;
     row.rows = 1;
     row.sequence = sequence;
-    const bool whole = kind == RowKind::kWholeDocument;
+    const bool whole = kind == RowKind::kWholeDocument || (kind == RowKind::kShort && r % 4 == 0);
     // Every third row ends in padding, so ranks differ in their number of targets.
     const std::int64_t used = r % 3 == 2 && !whole ? sequence - 3 : sequence;
     while (static_cast<std::int64_t>(row.tokens.size()) < used) {
       const auto rest = used - static_cast<std::int64_t>(row.tokens.size());
-      const auto length = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(sequence));
+      const auto length =
+          kind == RowKind::kShort
+              ? 2
+              : 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(sequence));
       append_document(row, whole ? sequence : std::min(rest, length), vocabulary, random);
       if (kind == RowKind::kOneDocument) break;
     }

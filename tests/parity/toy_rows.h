@@ -11,6 +11,7 @@ enum class RowKind {
   kPacked,         // documents of uneven lengths, and some padding
   kOneDocument,    // one a row, and padding
   kWholeDocument,  // one fills each row
+  kShort,          // of two tokens, but for one that fills the first of four rows
   // What the loader makes of documents of uneven lengths, by a strategy of packing.
   kNextFit,
   kFirstFit,

@@ -57,7 +57,7 @@ void set(Records& records, Key key, double value) {
 TEST(Compare, EqualIsEqual) {
   const Comparison comparison = compared(two_replicas());
   EXPECT_TRUE(comparison.equal());
-  ASSERT_EQ(comparison.stages.size(), 8u);
+  ASSERT_EQ(comparison.stages.size(), 9u);
   EXPECT_EQ(comparison.stages[static_cast<std::size_t>(Stage::kForward)].num_compared, 4);
   EXPECT_EQ(comparison.stages[static_cast<std::size_t>(Stage::kGradient)].num_compared, 4);
 }
@@ -129,6 +129,32 @@ TEST(Compare, NotANumberDiffers) {
   EXPECT_TRUE(std::isnan(comparison.first_segment->relative));
 }
 
+// A token near a tie: whatever follows differs too, but the choice is named.
+TEST(Compare, ChoicesOfExpertsComeFirst) {
+  const auto with_choices = [](Records records, Choices choices) {
+    Recorded& router = records[{Stage::kRouting, 1, 0}];
+    router.name = "router of block 0";
+    router.choices = std::move(choices);
+    return records;
+  };
+  const Records truth = with_choices(one_rank(), {{0, {1, 2}}, {1, {0, 3}}, {2, {~2, 1}}});
+  Records layout = with_choices(two_replicas(), {{0, {1, 2}}, {1, {0, 2}}, {2, {1, 2}}});
+  set(layout, {Stage::kForward, 0, 0}, 2.1);
+  const auto found = compare(layout, truth, Precision::kFloat32);
+  ASSERT_TRUE(found && found->first_segment);
+  EXPECT_EQ(describe(*found->first_segment),
+            "choices of experts: router of block 0, micro-batch 0: token 1 chose experts 0, 2, on "
+            "one rank 0, 3");
+  EXPECT_DOUBLE_EQ(found->first_segment->relative, 2.0 / 3);
+  layout = with_choices(layout, {{0, {1, 2}}, {1, {0, 3}}, {2, {1, 2}}});
+  EXPECT_EQ(describe(*compare(layout, truth, Precision::kFloat32)->first_segment),
+            "choices of experts: router of block 0, micro-batch 0: token 2 chose experts 1, 2, on "
+            "one rank 2 without room, 1");
+  layout = with_choices(layout, truth.at({Stage::kRouting, 1, 0}).choices);
+  EXPECT_EQ(describe(*compare(layout, truth, Precision::kFloat32)->first_segment),
+            "forward: embedding, micro-batch 0");
+}
+
 TEST(Compare, WhatOneSideLacksIsAnError) {
   Records layout = two_replicas();
   layout.erase({Stage::kForward, 1, 1});
@@ -142,6 +168,7 @@ TEST(Compare, WhatOneSideLacksIsAnError) {
 TEST(Record, ReadsWhatItWrites) {
   Records records = one_rank();
   set(records, {Stage::kForward, 0, 0}, 1.0 / 3);
+  records[{Stage::kRouting, 1, 0}] = {"router of block 0", {}, {{3, {~1, 2}}, {17, {0, 5}}}};
   const auto read = records_from_text(to_text(records), "file");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, records);
@@ -152,9 +179,16 @@ TEST(Record, ReadsWhatItWrites) {
 }
 
 TEST(Record, DamageIsNamed) {
-  for (const char* text :
-       {"{}", "[1]", "[[0,0,0,\"tokens\",[1]]]", "[[99,0,0,\"a\",[]]]", "[[0,-1,0,\"a\",[]]]", "["})
+  for (const char* text : {"{}", "[1]", "[[0,0,0,\"tokens\",[1],[]]]", "[[99,0,0,\"a\",[],[]]]",
+                           "[[0,-1,0,\"a\",[],[]]]", "["})
     EXPECT_FALSE(records_from_text(text, "file")) << text;
+  const Records router = {{{Stage::kRouting, 0, 0}, {"router of block 0", {}, {{3, {1, 2}}}}}};
+  const std::string whole = to_text(router), choice = "[3,1,2]";
+  for (const char* damaged : {"[]", "3", "[3,\"a\"]", "[3.5]"}) {
+    std::string text = whole;
+    text.replace(text.find(choice), choice.size(), damaged);
+    EXPECT_FALSE(records_from_text(text, "file")) << text;
+  }
 }
 
 }  // namespace

@@ -67,6 +67,18 @@ TEST(Plan, NamesWhatStagesComputeAgain) {
             "selective, full");
 }
 
+TEST(Plan, NamesTheDTypesOfLayers) {
+  Plan plan = example_plan();
+  EXPECT_FALSE(to_json(plan)["shapes"][0]["layout"].contains("layer_dtypes"));
+  plan.shapes[0].layout.layer_dtypes = {DType::kBFloat16, DType::kFloat32};
+  auto json = to_json(plan);
+  EXPECT_EQ(plan_from_json(json)->shapes[0].layout, plan.shapes[0].layout);
+  json["shapes"][0]["layout"]["layer_dtypes"][1] = "float64";
+  EXPECT_EQ(plan_from_json(json).error().message,
+            "plan: shape 'short': plan: layout: layer_dtypes has other words than float32 and "
+            "bfloat16");
+}
+
 // Plans that hands have edited.
 TEST(Plan, ShapesThatDoNotFitAreRefused) {
   const auto refused = [](const nlohmann::json& json) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -31,6 +32,33 @@ TEST(Single, DoesWhatEveryBackendMust) {
     EXPECT_NO_THROW(check.body(*world));
   }
   world->close();
+}
+
+// The sender waits for a sum that the receiver begins while it waits, and that a heartbeat sees.
+TEST(ThreadsWait, BeginsOtherCollectivesMeanwhile) {
+  std::atomic<bool> is_seen = false;
+  tests::run_ranks(2, [&](Communicator& world) {
+    std::array<double, 1> one{1};
+    std::array<std::byte, 8> message{};
+    const Piece piece{1 - world.rank(), message};
+    const auto add_up = [&] {
+      return world.all_reduce(reinterpret_cast<std::byte*>(one.data()), DType::kFloat64, 1,
+                              ReduceOp::kSum);
+    };
+    if (world.rank() == 0) {
+      add_up()->wait();
+      while (!is_seen) std::this_thread::yield();
+      return world.exchange({&piece, 1}, {})->wait();
+    }
+    WorkHandle sum;
+    world.exchange({}, {&piece, 1})->wait_doing([&] {
+      if (sum == nullptr) sum = add_up();
+      if (world.last_collective().waiting) is_seen = true;
+    });
+    sum->wait();
+    EXPECT_EQ(one[0], 2);
+    EXPECT_GT(world.seconds_waited(), 0);
+  });
 }
 
 TEST(ThreadsFailure, ARankThatThrowsEndsTheWaitsOfTheOthers) {

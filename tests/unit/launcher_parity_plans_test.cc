@@ -45,6 +45,19 @@ TEST(ParityPlans, TheReferenceMakesTheSameMicroBatchesAlone) {
   EXPECT_EQ(plan.ranks.size(), 1u);
 }
 
+// Where it multiplies in another dtype it rounds otherwise.
+TEST(ParityPlans, TheReferenceKeepsTheDTypesOfLayers) {
+  run::Plan plan = with_one_micro_batch(two_shapes(), 1);
+  plan.recipe.precision = recipe::Precision::kFloat32;
+  EXPECT_EQ(precision_of(plan), recipe::Precision::kFloat32);
+  plan.shapes[0].layout.layer_dtypes = {DType::kFloat32, DType::kBFloat16};
+  EXPECT_EQ(on_one_rank(plan).shapes[0].layout.layer_dtypes, plan.shapes[0].layout.layer_dtypes);
+  EXPECT_EQ(precision_of(plan), recipe::Precision::kBFloat16);
+  plan.recipe.precision = recipe::Precision::kBFloat16;
+  plan.shapes[0].layout.layer_dtypes = {DType::kFloat32, DType::kFloat32};
+  EXPECT_EQ(precision_of(plan), recipe::Precision::kFloat32);
+}
+
 // What it must pass: the reader of plans refuses one whose parts do not fit.
 TEST(ParityPlans, BothCanBeRead) {
   const run::Plan layout = with_one_micro_batch(two_shapes(), 1);

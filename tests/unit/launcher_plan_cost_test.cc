@@ -111,7 +111,8 @@ TEST_F(CostTest, BFloat16SpeedsUpProductsAndGathersOnly) {
   layout.zero = 3;
   const double gather = network_seconds(action(Kind::kUnshard), context());
   const double reduce = network_seconds(action(Kind::kReduceGrad), context());
-  architecture.compute_dtype = DType::kBFloat16;
+  for (auto& layer : architecture.layers) layer.compute_dtype = DType::kBFloat16;
+  for (auto& group : architecture.groups) group.compute_dtype = DType::kBFloat16;
   figures.matmul_bfloat16 = 4e9;
   figures.matmul_shares_bfloat16 = {{8, 0.2, 0.2}};
   const auto seconds = forward_seconds(context(), architecture.layers[0]);

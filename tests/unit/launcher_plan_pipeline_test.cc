@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/program/compile.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
@@ -159,6 +161,50 @@ TEST(PipelineLayouts, OneStageHasNoListOfWhatStagesComputeAgain) {
     found |= rejected.layout.pp == 1 &&
              rejected.detail == "there is one stage: give recompute in its place";
   EXPECT_TRUE(found);
+}
+
+TEST(PipelineLayouts, TakeTheDTypesOfTheirStages) {
+  const auto architecture = small_llama(4);
+  Space space{2, 4, fixed(2, 1, "1f1b", "2,4")};
+  space.architecture = &architecture;
+  space.sequence = 16;
+  space.fixed.stage_dtype = "fp32,bf16";
+  const Enumeration all = enumerate(space);
+  ASSERT_FALSE(all.legal.empty());
+  constexpr auto kWide = DType::kFloat32, kNarrow = DType::kBFloat16;
+  for (const mesh::Layout& layout : all.legal)
+    EXPECT_EQ(layout.layer_dtypes, (std::vector{kWide, kWide, kNarrow, kNarrow, kNarrow, kNarrow}));
+}
+
+TEST(PipelineLayouts, DTypesThatDoNotSuitAreRefused) {
+  const auto free = small_llama(4), tied = small_llama(4, true);
+  struct Case {
+    int pp;
+    const char* words;
+    const model::Architecture* architecture;
+    const char* said;
+  };
+  for (const Case& value :
+       {Case{2, "fp32,fp16", &free,
+             "parallel.stage_dtype: 'fp16' is no word for it; give fp32 or "
+             "bf16 for each stage, separated by commas"},
+        Case{2, "bf16", &free,
+             "parallel.stage_dtype has 1 words, but pp x virtual is 2; give 2 "
+             "words, or leave it out"},
+        Case{1, "bf16", &free, "there is one stage: give precision in its place"},
+        Case{2, "fp32,bf16", &tied,
+             "layout: a tied head in another dtype than the embedding; give "
+             "the first and the last stage the same dtype"}}) {
+    Space space{value.pp, 4, fixed(value.pp, 1, value.pp > 1 ? "1f1b" : "")};
+    space.architecture = value.architecture;
+    space.sequence = 16;
+    space.fixed.stage_dtype = value.words;
+    const Enumeration all = enumerate(space);
+    EXPECT_TRUE(all.legal.empty()) << value.words;
+    const bool found = std::ranges::any_of(
+        all.rejected, [&](const Rejected& rejected) { return rejected.detail == value.said; });
+    EXPECT_TRUE(found) << value.said;
+  }
 }
 
 TEST(PipelineLayouts, OfAFileTakeItsOrder) {

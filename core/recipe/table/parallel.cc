@@ -120,6 +120,10 @@ void add_work(std::vector<Field>& all, const std::string& prefix, Owner owner) {
                           "none, selective or full for each, in model order, separated by "
                           "commas."},
           owner, &Parallel::stage_recompute),
+      row({.path = prefix + "stage_dtype",
+           .description = "In place of precision, what the layers of each stage multiply in: fp32 "
+                          "or bf16 for each, in model order, separated by commas."},
+          owner, &Parallel::stage_dtype),
       optional_row({.path = prefix + "prefetch",
                     .unit = "layers",
                     .range = {0, 1024},

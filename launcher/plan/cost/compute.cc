@@ -69,7 +69,7 @@ double kept_bytes_per_token(const CostContext& context, const LayerSpec& layer, 
 // Of all products of a layer once; the linears of a segment are one product.
 double matmul_seconds(const CostContext& context, const LayerSpec& layer,
                       double cluster::PassRate::*pass) {
-  const DType dtype = context.architecture.compute_dtype;
+  const DType dtype = layer.compute_dtype;
   const double rate =
       context.figures.matmul(dtype) * static_cast<double>(context.placement.threads);
   double seconds = 0;

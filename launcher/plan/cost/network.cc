@@ -35,10 +35,9 @@ Group shards_of(int index, const CostContext& context) {
 }
 
 double unshard_seconds(const Action& action, const CostContext& context) {
+  const auto& group = context.architecture.groups[static_cast<std::size_t>(action.group)];
   const double bytes =
-      context.layout.shared_window
-          ? 0
-          : buffer_bytes(action.group, context.architecture.compute_dtype, context);
+      context.layout.shared_window ? 0 : buffer_bytes(action.group, group.compute_dtype, context);
   return all_gather_seconds(bytes, shards_of(action.group, context), context);
 }
 

@@ -1,5 +1,6 @@
 #include "core/program/pipeline.h"
 
+#include "core/mesh/part.h"
 #include "launcher/plan/rules/rules.h"
 #include "launcher/plan/stages.h"
 
@@ -30,6 +31,21 @@ std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const 
   const auto all = stage_recompute_from(fixed.stage_recompute, layout.num_stages());
   if (all) return std::nullopt;
   return from(reason, all.error(), layout);
+}
+
+// Of the model too: its streams, and a tied head.
+std::optional<Objection> stage_dtype_fits(const mesh::Layout& layout, const Space& space) {
+  if (space.fixed.stage_dtype.empty() || space.architecture == nullptr) return std::nullopt;
+  const char* reason = "the dtypes of stages do not suit the layout";
+  if (layout.num_stages() == 1)
+    return Objection{reason, "there is one stage: give precision in its place", 1e9};
+  const auto words = stage_dtypes_from(space.fixed.stage_dtype, layout.num_stages());
+  if (!words) return from(reason, words.error(), layout);
+  mesh::Layout alone;
+  alone.layer_dtypes = layout.layer_dtypes;
+  const auto part = mesh::part_of(*space.architecture, alone, 0);
+  if (part) return std::nullopt;
+  return from(reason, part.error(), layout);
 }
 
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {

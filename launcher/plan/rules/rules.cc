@@ -5,9 +5,16 @@ namespace ptrain::plan {
 namespace {
 
 constexpr Rule kRules[] = {
-    {"tp", tensor_divides},    {"ulysses", context_divides}, {"dp", is_available},
-    {"dp", rows_divide},       {"etp", experts_divide},      {"micro_batch", tokens_divide},
-    {"schedule", stages_fit},  {"schedule", schedule_fits},  {"schedule", stage_recompute_fits},
+    {"tp", tensor_divides},
+    {"ulysses", context_divides},
+    {"dp", is_available},
+    {"dp", rows_divide},
+    {"etp", experts_divide},
+    {"micro_batch", tokens_divide},
+    {"schedule", stages_fit},
+    {"schedule", schedule_fits},
+    {"schedule", stage_recompute_fits},
+    {"schedule", stage_dtype_fits},
     {"prefetch", is_as_fixed},
 };
 
