@@ -61,7 +61,7 @@ class Executor {
   void observe(ActionObserver observer) { observer_ = std::move(observer); }
 
   // For an observer, of the running program: what this forward has made of the stream, what this
-  // backward has made of its gradient, and the sums up to now.
+  // backward has made of its gradient, the sums up to now, and the stash that this forward keeps.
   Tensor stream(const program::Action& forward) {
     return activations_.get(forward.layer_last + 1, forward.micro_batch,
                             stream_rows(forward.micro_batch));
@@ -71,7 +71,6 @@ class Executor {
                           stream_rows(backward.micro_batch));
   }
   const layers::LossSums& sums() const { return sums_; }
-  // What this forward keeps, in the order of the layer's stash.
   std::span<const Tensor> stash(const program::Action& forward) const {
     return stashes_.views(forward.layer_first, forward.micro_batch);
   }
