@@ -1,6 +1,7 @@
 #include "engine/execute/offload.h"
 
 #include "core/base/divide.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 
@@ -30,7 +31,9 @@ void Offload::fetch(const program::Action& action, state::GroupBuffer& group) {
   lane_.push(action.id, [this, from, to] { store_->read(from, to); });
 }
 
+// The copy is in no order with the kernels of the update.
 void Offload::offload(const program::Action& action, state::GroupBuffer& group) {
+  device::synchronize();
   const std::span<std::byte> from = buffer(action.group);
   const std::int64_t to = place(action.group).offset;
   group.place_state(nullptr);

@@ -22,6 +22,10 @@ class OffloadStore {
 // Makes the store of one rank for so many bytes.
 using StoreMaker = std::function<std::unique_ptr<OffloadStore>(std::int64_t bytes)>;
 
+// In memory of the host, page-locked beside a GPU. EngineError (kEnvironment) when there is not
+// enough.
+std::unique_ptr<OffloadStore> make_host_store(std::int64_t bytes);
+
 // In a file of `folder`, which is made if it is not there and may be a link. Room on the disk is
 // reserved at once: EngineError (kEnvironment) when there is not enough. The file has no name
 // once it is open, so nothing is left however the process ends. Past the page cache where the file

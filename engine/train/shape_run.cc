@@ -39,7 +39,8 @@ ShapeRun::ShapeRun(const run::Plan& plan, std::size_t shape, comm::Communicator&
   fault::point("start.shape.executor");
   executor_ = std::make_unique<execute::Executor>(
       architecture_, layout(), groups_->communicators(), arena_, [&](std::int64_t bytes) {
-        return state::make_file_store(offload_folder, world.rank(), bytes);
+        return device::is_gpu() ? state::make_host_store(bytes)
+                                : state::make_file_store(offload_folder, world.rank(), bytes);
       });
 }
 
@@ -53,11 +54,10 @@ void ShapeRun::check_plan() const {
                       fmt::format("the plan of shape '{}' is for {} ranks, but {} were started",
                                   planned.name, planned.layout.num_ranks(), world_.size()),
                       "plan again for this number of ranks");
-  const bool offloads = planned.layout.offload != recipe::Offload::kNone;
-  if (device::is_gpu() && (planned.layout.shared_window || offloads))
+  if (device::is_gpu() && planned.layout.shared_window)
     throw EngineError(ExitCode::kEnvironment,
-                      fmt::format("the plan of shape '{}' shares memory between ranks or offloads, "
-                                  "which ranks on GPUs cannot",
+                      fmt::format("the plan of shape '{}' shares memory between ranks, which ranks "
+                                  "on GPUs cannot",
                                   planned.name),
                       "plan again for a cluster with GPUs");
   const auto& classes = planned.predicted.classes;

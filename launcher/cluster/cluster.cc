@@ -43,6 +43,7 @@ Figures default_gpu_figures() {
   figures.reduce_scatter = {2e-5, 1.5e11};
   derive_kernel_figures(figures);
   figures.matmul_bfloat16 = 2e14;
+  figures.disk = {2.5e10, 2.5e10};  // 16 lanes of PCIe 4.0
   figures.assumed = true;
   figures.source = "assumed: GPUs are not measured";
   return figures;

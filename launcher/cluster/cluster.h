@@ -55,7 +55,8 @@ struct PassRate {
   bool operator==(const PassRate&) const = default;
 };
 
-// Of the disk that runs are written to, past the page cache.
+// Of where offloaded state waits: the disk that runs are written to, past the page cache; beside
+// GPUs, the host's memory.
 struct DiskRate {
   double read_bytes_per_s = 1;
   double write_bytes_per_s = 1;

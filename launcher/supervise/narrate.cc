@@ -95,7 +95,7 @@ std::string in_words(const mesh::Layout& layout) {
   if (layout.recompute == recipe::Recompute::kSelective)
     text += ", norms and activations recomputed going backward";
   if (layout.recompute == recipe::Recompute::kFull) text += ", blocks recomputed going backward";
-  if (layout.offload == recipe::Offload::kOptimizer) text += ", optimizer state on the disk";
+  if (layout.offload == recipe::Offload::kOptimizer) text += ", optimizer state offloaded";
   return text;
 }
 
