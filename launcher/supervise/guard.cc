@@ -39,12 +39,16 @@ Guard::~Guard() {
 }
 
 Status Guard::ensure(const std::vector<std::string>& nodes) {
-  if (command_ == nullptr || job_.empty() || (process_ && !process_->poll())) return {};
+  if (command_ == nullptr || job_.empty()) return {};
+  // Slurm tells that a node is lost, and ends srun, long after we know it.
+  const bool has_node = std::ranges::find(nodes, node_) != nodes.end();
+  if (process_ && has_node && !process_->poll()) return {};
   const auto other = std::ranges::find_if(nodes, [&](const auto& node) { return node != here_; });
   if (other == nodes.end()) return {};
   process_.reset();
   PTRAIN_TRY(auto started, base::Subprocess::start(command_(*other, job_)));
   process_.emplace(std::move(started));
+  node_ = *other;
   return {};
 }
 

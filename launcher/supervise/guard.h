@@ -21,13 +21,15 @@ class Guard {
       : command_(command), job_(std::move(job)), here_(std::move(here)) {}
   ~Guard();
 
-  // Sees to it that one is there, on one of these nodes but this one. Error: it cannot be started.
+  // Sees to it that one is there, on one of these nodes but this one: an earlier guard on another
+  // node does not count. Error: it cannot be started.
   Status ensure(const std::vector<std::string>& nodes);
   int pid() const { return process_ ? process_->pid() : 0; }
 
  private:
   Command command_;
   std::string job_, here_;
+  std::string node_;  // where it is
   std::optional<base::Subprocess> process_;
 };
 
