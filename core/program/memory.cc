@@ -1,6 +1,7 @@
 #include "core/program/memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/divide.h"
 #include "core/mesh/state_plan.h"
@@ -30,7 +31,31 @@ Keep keep_in(const Action& action, std::string_view attribute) {
 
 std::size_t index(MemoryClass memory_class) { return static_cast<std::size_t>(memory_class); }
 
+std::int64_t bytes_of(const MemoryContext& context, const model::StashTensor& tensor) {
+  const std::int64_t rows = tensor.rows == model::StashRows::kExperts
+                                ? expert_rows(context)
+                                : context.architecture.rows_of(tensor, context.tokens());
+  return rows * tensor.elements_per_token * size_of(tensor.dtype);
+}
+
 }  // namespace
+
+std::int64_t expert_rows(const MemoryContext& context) {
+  const model::Architecture& part = context.architecture;
+  const std::int64_t most = part.most_expert_rows(context.tokens());
+  if (context.expert_load == 0) return most;
+  const std::int64_t even =
+      part.stream_rows(context.tokens()) * part.decoder.moe.top_k * part.experts.etp;
+  return std::min(
+      most, static_cast<std::int64_t>(std::ceil(context.expert_load * static_cast<double>(even))));
+}
+
+std::int64_t stash_bytes(const MemoryContext& context, const model::LayerSpec& layer, Keep keep) {
+  std::int64_t bytes = 0;
+  for (const model::StashTensor& tensor : layer.stash)
+    if (keeps(keep, tensor)) bytes += bytes_of(context, tensor);
+  return bytes;
+}
 
 std::string_view to_string(MemoryClass memory_class) {
   switch (memory_class) {
@@ -127,21 +152,14 @@ const model::LayerSpec& MemoryMeter::layer(const Action& action) const {
   return context_.architecture.layers[static_cast<std::size_t>(action.layer_first)];
 }
 
-std::int64_t MemoryMeter::bytes_of(const model::StashTensor& tensor) const {
-  return context_.architecture.rows_of(tensor, context_.tokens()) * tensor.elements_per_token *
-         size_of(tensor.dtype);
-}
-
 void MemoryMeter::add_to_stash(const Action& action, std::int64_t bytes) {
   stashes_[{action.layer_first, action.micro_batch}] += bytes;
   take(MemoryClass::kStash, bytes);
 }
 
 void MemoryMeter::take_stash(const Action& action, Keep before, Keep after) {
-  std::int64_t bytes = 0;
-  for (const model::StashTensor& tensor : layer(action).stash)
-    if (!keeps(before, tensor) && keeps(after, tensor)) bytes += bytes_of(tensor);
-  add_to_stash(action, bytes);
+  add_to_stash(action, stash_bytes(context_, layer(action), after) -
+                           stash_bytes(context_, layer(action), before));
 }
 
 void MemoryMeter::give_stash(const Action& action) {
@@ -155,7 +173,7 @@ void MemoryMeter::end_input(const Action& action) {
   if (layer(action).kind != model::LayerKind::kBlock) return give_stash(action);
   std::int64_t bytes = 0;
   for (const model::StashTensor& tensor : layer(action).stash)
-    if (!context_.architecture.is_for_weights(tensor)) bytes += bytes_of(tensor);
+    if (!context_.architecture.is_for_weights(tensor)) bytes += bytes_of(context_, tensor);
   add_to_stash(action, -bytes);
   add_to_stash(action, queued_bytes(context_, layer(action)));
 }

@@ -44,12 +44,20 @@ struct MemoryContext {
   mesh::ShardRanks shards = {};  // whose bytes: shards may differ
   // Of what this rank writes into checkpoints; never of state that is offloaded.
   bool keeps_copy = false;
+  // Of the rows that come for a rank's experts: a multiple of an even share. 0: the most that can.
+  double expert_load = 0;
   // Of a micro-batch, on one of the ranks that share its rows.
   std::int64_t tokens() const { return layout.micro_batch * sequence / layout.cp; }
   const model::GroupSpec& group(int index) const {
     return architecture.groups[static_cast<std::size_t>(index)];
   }
 };
+
+// Rows that come for the experts of a rank.
+std::int64_t expert_rows(const MemoryContext& context);
+
+// Of the stash of a layer that `keep` names.
+std::int64_t stash_bytes(const MemoryContext& context, const model::LayerSpec& layer, Keep keep);
 
 // A copy of all that one rank writes into a checkpoint: its masters, their optimizer state, and the
 // step of the latter beside the first element of each parameter; each starts on 8 bytes.
@@ -99,7 +107,6 @@ class MemoryMeter {
 
  private:
   void take(MemoryClass memory_class, std::int64_t bytes);
-  std::int64_t bytes_of(const model::StashTensor& tensor) const;
   void add_to_stash(const Action& action, std::int64_t bytes);
   void take_stash(const Action& action, Keep before, Keep after);
   void begin_write(const Action& action);

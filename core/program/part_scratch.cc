@@ -42,7 +42,7 @@ PartScratch shared_experts_scratch(const MemoryContext& context, DType compute_d
 // What routed experts take: `rows` may come for them, and the rank's own tokens chose `own`.
 struct RoutedScratch {
   RoutedScratch(const MemoryContext& context, DType compute_dtype, Keep keep)
-      : rows(context, compute_dtype, context.architecture.most_expert_rows(context.tokens())),
+      : rows(context, compute_dtype, expert_rows(context)),
         own(context, compute_dtype,
             context.architecture.stream_rows(context.tokens()) *
                 context.architecture.decoder.moe.top_k) {

@@ -303,4 +303,18 @@ Status validate(std::span<const Program* const> world,
   return World(world, parts, layout, pipeline, queues).run();
 }
 
+Status validate_places(std::span<const Program* const> places,
+                       std::span<const model::Architecture* const> parts,
+                       const mesh::Layout& layout, Queues queues) {
+  if (places.size() != static_cast<std::size_t>(layout.pp))
+    return fail(ExitCode::kBug, fmt::format("{} programs for {} places", places.size(), layout.pp));
+  const auto num_layers = static_cast<int>(parts.front()->layers.size());
+  PTRAIN_TRY(const Pipeline pipeline, pipeline_of(layout, num_layers, true));
+  for (std::size_t place = 0; place < places.size(); ++place)
+    PTRAIN_CHECK(check_rank(*places[place], *parts[place], layout, pipeline));
+  mesh::Layout alone;  // one rank a place
+  alone.pp = layout.pp;
+  return World(places, parts, alone, pipeline, queues).run();
+}
+
 }  // namespace ptrain::program

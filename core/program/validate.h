@@ -33,4 +33,11 @@ Status validate(std::span<const Program* const> world,
                 std::span<const model::Architecture* const> parts, const mesh::Layout& layout,
                 Queues queues = Queues::kByLane);
 
+// The same of a world in which all ranks at one place along the pipeline run one program: one entry
+// a place. Wherever one of them stands the others of its groups stand too, so one is looked at for
+// all, and thousands of ranks take no longer than a few.
+Status validate_places(std::span<const Program* const> places,
+                       std::span<const model::Architecture* const> parts,
+                       const mesh::Layout& layout, Queues queues = Queues::kByLane);
+
 }  // namespace ptrain::program

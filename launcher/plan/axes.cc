@@ -23,18 +23,6 @@ bool has_experts(const Space& space) {
   return space.architecture != nullptr && space.architecture->decoder.moe.num_experts > 0;
 }
 
-// Of an axis whose ranks work on the same rows.
-template <int recipe::Parallel::*member>
-Values sharers(const Layout& layout, const Space& space) {
-  const bool is_free = space.fixed.*member == 0;
-  return space.data_ranks_only && is_free ? Values{1} : degrees(layout, space);
-}
-
-Values context_degrees(const Layout& layout, const Space& space) {
-  const bool is_free = space.fixed.ring == 0 && space.fixed.ulysses == 0;
-  return space.data_ranks_only && is_free ? Values{1} : degrees(layout, space);
-}
-
 template <int Layout::*member>
 void set_degree(Layout& layout, std::int64_t value, const Space&) {
   layout.*member = static_cast<int>(value);
@@ -100,7 +88,7 @@ void set_recompute(Layout& layout, std::int64_t value, const Space& space) {
 // what does.
 Values expert_degrees(const Layout& layout, const Space& space) {
   if (space.fixed.ep > 0) return {space.fixed.ep};
-  if (space.data_ranks_only || !has_experts(space)) return {1};
+  if (!has_experts(space)) return {1};
   return divisors(layout.num_stage_ranks());
 }
 
@@ -134,9 +122,9 @@ Values prefetches(const Layout& layout, const Space& space) {
 }
 
 constexpr Axis kAxes[] = {
-    {"pp", sharers<&recipe::Parallel::pp>, set_pipeline},
-    {"tp", sharers<&recipe::Parallel::tp>, set_degree<&Layout::tp>},
-    {"cp", context_degrees, set_degree<&Layout::cp>},
+    {"pp", degrees, set_pipeline},
+    {"tp", degrees, set_degree<&Layout::tp>},
+    {"cp", degrees, set_degree<&Layout::cp>},
     {"ulysses", ulysses_degrees, set_degree<&Layout::ulysses>},
     {"shard", degrees, set_degree<&Layout::shard>},
     {"dp", [](const Layout& layout, const Space& space) { return Values{left(layout, space)}; },
@@ -154,6 +142,24 @@ constexpr Axis kAxes[] = {
 }  // namespace
 
 std::span<const Axis> axes() { return kAxes; }
+
+std::size_t num_degrees() {
+  const auto last = std::ranges::find(kAxes, "etp", &Axis::name);
+  return static_cast<std::size_t>(last - std::begin(kAxes)) + 1;
+}
+
+std::vector<Layout> pipelines_of(const Layout& layout, const Space& space) {
+  std::vector<Layout> all;
+  for (const std::int64_t num_virtual : virtuals(layout, space)) {
+    Layout staged = layout;
+    set_degree<&Layout::num_virtual>(staged, num_virtual, space);
+    for (const std::int64_t schedule : schedules(staged, space)) {
+      all.push_back(staged);
+      set_schedule(all.back(), schedule, space);
+    }
+  }
+  return all;
+}
 
 std::vector<std::int64_t> divisors(std::int64_t number) {
   Values low;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,6 +21,12 @@ struct Axis {
 
 // Every choice there is: degrees outermost first, then what a rank does with its rows.
 std::span<const Axis> axes();
+// How many of them, from the first on, are degrees: pp to etp. They say what a rank holds.
+std::size_t num_degrees();
+
+// The ways to deal the layers of a layout out to the stages of its pipeline: with each `virtual`
+// and `schedule` that the space has for it.
+std::vector<mesh::Layout> pipelines_of(const mesh::Layout& layout, const Space& space);
 
 std::vector<std::int64_t> divisors(std::int64_t number);  // ascending
 

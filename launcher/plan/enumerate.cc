@@ -12,18 +12,17 @@ class Enumerator {
  public:
   explicit Enumerator(const Space& space) : space_(space) {}
 
-  Enumeration run() && {
-    mesh::Layout layout;
-    layout.shared_window = space_.shared_window;
-    layout.offload = space_.offload;
-    descend(0, layout);
+  // Sets the axes from `begin` up to `end`.
+  Enumeration run(const mesh::Layout& before, std::size_t begin, std::size_t end) && {
+    end_ = end;
+    descend(begin, before);
     return std::move(out_);
   }
 
  private:
   // Sets the axes from `depth` on in every way that no rule forbids.
   void descend(std::size_t depth, const mesh::Layout& before) {
-    if (depth == axes().size()) return out_.legal.push_back(before);
+    if (depth == end_) return out_.legal.push_back(before);
     const Axis& axis = axes()[depth];
     for (const std::int64_t value : axis.values(before, space_)) {
       mesh::Layout layout = before;
@@ -53,11 +52,29 @@ class Enumerator {
   }
 
   const Space& space_;
+  std::size_t end_ = 0;
   Enumeration out_;
 };
 
+mesh::Layout without_axes(const Space& space) {
+  mesh::Layout layout;
+  layout.shared_window = space.shared_window;
+  layout.offload = space.offload;
+  return layout;
+}
+
 }  // namespace
 
-Enumeration enumerate(const Space& space) { return Enumerator(space).run(); }
+Enumeration enumerate(const Space& space) {
+  return Enumerator(space).run(without_axes(space), 0, axes().size());
+}
+
+Enumeration enumerate_degrees(const Space& space) {
+  return Enumerator(space).run(without_axes(space), 0, num_degrees());
+}
+
+Enumeration enumerate_options(const Space& space, const mesh::Layout& degrees) {
+  return Enumerator(space).run(degrees, num_degrees(), axes().size());
+}
 
 }  // namespace ptrain::plan

@@ -27,4 +27,8 @@ struct Enumeration {
 // is listed once, without its micro-batches and options.
 Enumeration enumerate(const Space& space);
 
+// The same in two steps: layouts of which the degrees are set alone, and what may become of one.
+Enumeration enumerate_degrees(const Space& space);
+Enumeration enumerate_options(const Space& space, const mesh::Layout& degrees);
+
 }  // namespace ptrain::plan

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "launcher/plan/degrees.h"
+#include "launcher/plan/order.h"
 
 namespace ptrain::plan {
 
@@ -47,8 +48,18 @@ std::string rows_hint(const SearchInput& input) {
       input.shape.sequence, input.placement.num_ranks);
 }
 
+// Of a second that is faster, but takes more axes.
+std::string why_plainer(const Candidate& first, const Candidate& second) {
+  return fmt::format(
+      "{} takes {:.1f} % longer than {}, which shares rows or experts on more axes: each must save "
+      "{:.0f} % of a step",
+      name_of(first.layout), (first.predicted.step_s / second.predicted.step_s - 1) * 100,
+      name_of(second.layout), kAxisWorth * 100);
+}
+
 // The first choice in which one layout is plainer, in the order of the search.
 std::string plainer_by(const mesh::Layout& first, const mesh::Layout& second) {
+  if (num_axes(first) != num_axes(second)) return "fewer axes that share rows or experts";
   if (first.recompute != second.recompute)
     return first.recompute == recipe::Recompute::kNone ? "it computes nothing again"
                                                        : "it computes less again";
@@ -82,6 +93,7 @@ std::string why_first(const Ranking& ranking) {
   const Candidate& first = ranking.ranked[0];
   const Candidate& second = ranking.ranked[1];
   const double gap = second.predicted.step_s / first.predicted.step_s - 1;
+  if (gap < -kTie) return why_plainer(first, second);
   if (std::abs(gap) <= kTie) {
     const double saved_mib = mib(total_bytes(second.bytes) - total_bytes(first.bytes));
     const std::string both = fmt::format("{} and {} are within {:.0f} %, a tie: the first ",
@@ -116,6 +128,29 @@ std::string why_recompute(const Ranking& ranking) {
     if (other.layout == whole)
       return begin + fmt::format("{} is out: {} ({})", name_of(whole), other.reason, other.detail);
   return "";
+}
+
+std::string how_searched(const Effort& effort) {
+  std::string text = fmt::format(
+      "{} mixes of degrees, {} of them looked into: of their {} layouts {} were simulated, the "
+      "others are too large or slower for certain",
+      effort.degrees, effort.degrees_opened, effort.layouts, effort.simulated);
+  if (effort.left > 0)
+    text += fmt::format("; {} were left out that may be faster by the bound", effort.left);
+  return text;
+}
+
+std::string experts_bound(const Ranking& ranking) {
+  if (ranking.ranked.empty() || ranking.expert_load == 0) return "";
+  const Candidate& first = ranking.ranked.front();
+  const std::int64_t planned = total_bytes(first.bytes);
+  if (first.most_bytes <= planned) return "";
+  return fmt::format(
+      "{}memory is planned for ranks whose experts get {:.3g} times an even share of tokens; were "
+      "all tokens to choose the experts of one rank, it would need {:.0f} MiB in place of {:.0f}, "
+      "and may have {:.0f}",
+      first.most_bytes > ranking.memory ? "warning: " : "", ranking.expert_load,
+      mib(first.most_bytes), mib(planned), mib(ranking.memory));
 }
 
 Error nothing_fits(const SearchInput& input, const Ranking& ranking) {

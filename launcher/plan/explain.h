@@ -22,6 +22,12 @@ std::string why_first(const Ranking& ranking);
 // keeps all. Empty when it keeps all.
 std::string why_recompute(const Ranking& ranking);
 
+// How much of the space was looked into, and how.
+std::string how_searched(const Effort& effort);
+
+// What the first would need if the experts of one rank got all tokens. Empty without such experts.
+std::string experts_bound(const Ranking& ranking);
+
 // Nothing is left for a shape: what is short, by how much, what would help (kNothingFits).
 Error nothing_fits(const SearchInput& input, const Ranking& ranking);
 

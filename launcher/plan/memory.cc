@@ -10,12 +10,25 @@ namespace {
 // to 155 MiB on models from 0.1 to 500 MiB.
 constexpr std::int64_t kRuntimeBytes = 145LL * 1024 * 1024;
 
+// Of experts that drop nothing. Assumed, not measured: a balance loss or bias keeps loads near
+// their mean once training has settled, and a rank's several experts are more even than one, but a
+// single micro-batch is less even than a step.
+constexpr double kExpertLoad = 1.5;
+
 }  // namespace
+
+std::int64_t runtime_bytes() { return kRuntimeBytes; }
 
 void add_estimates(program::BytesByClass& bytes, const program::MemoryContext& context) {
   using program::MemoryClass;
   bytes[static_cast<std::size_t>(MemoryClass::kTemporary)] += program::temporary_bytes(context);
   bytes[static_cast<std::size_t>(MemoryClass::kRuntime)] += Bytes{kRuntimeBytes};
+}
+
+double expert_load(const model::Architecture& architecture) {
+  const model::MoeSpec& moe = architecture.decoder.moe;
+  if (moe.num_experts == 0) return 0;
+  return moe.capacity_factor > 0 ? moe.capacity_factor : kExpertLoad;
 }
 
 }  // namespace ptrain::plan

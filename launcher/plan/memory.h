@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/program/memory.h"
 
 namespace ptrain::plan {
@@ -7,5 +9,10 @@ namespace ptrain::plan {
 // Adds kTemporary (program::temporary_bytes) and what no program knows but a rank needs: kRuntime
 // (libraries, MPI), an estimate, so that a layout is refused before it is tried.
 void add_estimates(program::BytesByClass& bytes, const program::MemoryContext& context);
+std::int64_t runtime_bytes();
+
+// Rows that the fullest rank's experts are planned to get, as a multiple of an even share
+// (MemoryContext::expert_load); 0 for models without experts. docs/plan-json.md tells users.
+double expert_load(const model::Architecture& architecture);
 
 }  // namespace ptrain::plan

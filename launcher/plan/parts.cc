@@ -1,12 +1,15 @@
 #include "launcher/plan/parts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
-#include <utility>
+#include <string_view>
+#include <tuple>
 
 #include "core/mesh/part.h"
 #include "core/program/compile.h"
+#include "core/program/segments.h"
 #include "launcher/plan/cost/action_cost.h"
 
 namespace ptrain::plan {
@@ -15,8 +18,8 @@ namespace {
 using program::Action;
 using program::Kind;
 
-// Seconds of actions; of a pass over a layer once for all layers that are alike, since a deep model
-// repeats one block.
+// Seconds of actions, each kind of them asked once: a deep model repeats one block, and a step one
+// micro-batch.
 class Costs {
  public:
   explicit Costs(const CostContext& context) : context_(context) {
@@ -24,26 +27,34 @@ class Costs {
   }
 
   double operator()(const Action& action) {
-    if (action.lane == program::Lane::kTransfer && sent_s_ >= 0) return sent_s_;
-    const bool is_pass = action.layer_first >= 0 && action.layer_first == action.layer_last &&
-                         action.kind != Kind::kExchange;
-    if (!is_pass) {
-      const double seconds = action_seconds(action, context_);
-      if (action.lane == program::Lane::kTransfer) sent_s_ = seconds;
-      return seconds;
-    }
-    const int layer = alike_[static_cast<std::size_t>(action.layer_first)];
-    const auto [known, is_new] = known_.try_emplace({action.kind, layer}, 0.0);
-    if (is_new) known->second = action_seconds(action, context_);
-    return known->second;
+    if (action.layer_first != action.layer_last) return action_seconds(action, context_);
+    const auto key = key_of(action);
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+    return known_.emplace(key, action_seconds(action, context_)).first->second;
   }
 
  private:
+  // Kind, layer or group, and what else it depends on.
+  template <class Text>
+  using Key = std::tuple<Kind, int, Text, Text, Text>;
+
+  Key<std::string_view> key_of(const Action& action) const {
+    if (program::exchanges_within_call(action))
+      return {action.kind, -1, action.attribute("kind"), action.attribute("axis"),
+              action.attribute("token_bytes")};
+    if (action.layer_first < 0)
+      return {action.kind, action.group, action.attribute("axis"), "", ""};
+    return {action.kind, alike_[static_cast<std::size_t>(action.layer_first)],
+            action.attribute("from"), "", ""};
+  }
+
   // The first layer that costs the same.
   int first_alike(const model::LayerSpec& layer) {
     const auto same = [&](int other) {
       const auto& first = context_.architecture.layers[static_cast<std::size_t>(other)];
-      return first.held == layer.held && first.kind == layer.kind && first.stash == layer.stash &&
+      return first.held == layer.held && first.kind == layer.kind &&
+             first.compute_dtype == layer.compute_dtype && first.stash == layer.stash &&
              first.segments == layer.segments;
     };
     const auto found = std::ranges::find_if(distinct_, same);
@@ -52,9 +63,8 @@ class Costs {
   }
 
   const CostContext context_;
-  double sent_s_ = -1;  // of a stream; -1: not asked yet
   std::vector<int> distinct_, alike_;
-  std::map<std::pair<Kind, int>, double> known_;
+  std::map<Key<std::string>, double, std::less<>> known_;
 };
 
 }  // namespace
@@ -88,10 +98,10 @@ Result<std::vector<program::Program>> compile_parts(std::span<const Part> parts,
 Result<Timeline> run_on_clock(const ClockInput& input, std::span<const program::Program> programs) {
   std::vector<Costs> costs;
   for (const Part& part : input.parts)
-    costs.emplace_back(CostContext{
-        part.architecture, input.layout, part.buffers, input.cluster.figures, input.cluster.link,
-        input.placement, input.sequence, input.attention,
-        mesh::fullest_ranks(part.architecture, part.buffers)});
+    costs.emplace_back(CostContext{part.architecture, input.layout, part.buffers,
+                                   input.cluster.figures, input.cluster.link, input.placement,
+                                   input.sequence, input.attention,
+                                   mesh::fullest_ranks(part.architecture, part.buffers)});
   SimulateOptions options;
   options.serial = !input.placement.overlaps;
   options.seconds = [&](const Action& action, int p) {

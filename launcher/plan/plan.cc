@@ -116,17 +116,16 @@ std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placem
   return out;
 }
 
-// What is chosen must not hang. All ranks at one place along the pipeline run its part's program.
+// What is chosen must not hang.
 Status validate_parts(std::span<const Part> parts, std::span<const program::Program> programs,
                       const mesh::Layout& layout) {
-  std::vector<const program::Program*> world;
+  std::vector<const program::Program*> places;
   std::vector<const model::Architecture*> architectures;
-  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
-    const auto place = static_cast<std::size_t>(mesh::coordinates_of(layout, rank).pp);
-    world.push_back(&programs[place]);
+  for (std::size_t place = 0; place < parts.size(); ++place) {
+    places.push_back(&programs[place]);
     architectures.push_back(&parts[place].architecture);
   }
-  return program::validate(world, architectures, layout);
+  return program::validate_places(places, architectures, layout);
 }
 
 Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranking) {

@@ -8,6 +8,7 @@
 
 #include "launcher/plan/degrees.h"
 #include "launcher/plan/explain.h"
+#include "launcher/plan/order.h"
 
 namespace ptrain::plan {
 
@@ -75,9 +76,13 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
   for (std::size_t i = 0; i < shown; ++i) text += row(i + 1, ranking.ranked[i], width);
   if (shown < count) text += fmt::format("  ... and {} more (--explain)\n", count - shown);
   if (!explain) return text;
+  text += fmt::format("  search: {}\n", how_searched(ranking.effort));
   text += fmt::format(
-      "  order: the fastest first; those within {:.0f} % of it by memory, then the plainest\n",
-      kTie * 100);
+      "  order: the fastest first, where each of pp, tp, cp and ep must save {:.0f} % of a step; "
+      "those within {:.0f} % of it by memory, then the plainest\n",
+      kAxisWorth * 100, kTie * 100);
+  if (const auto bound = experts_bound(ranking); !bound.empty())
+    text += fmt::format("  experts: {}\n", bound);
   if (const auto why = why_first(ranking); !why.empty()) text += fmt::format("  why: {}\n", why);
   if (const auto why = why_recompute(ranking); !why.empty())
     text += fmt::format("  recompute: {}\n", why);
@@ -91,6 +96,14 @@ json layout_json(const mesh::Layout& layout) {
   return {{"layout", name_of(layout)},
           {"dp", layout.dp},
           {"shard", layout.shard},
+          {"tp", layout.tp},
+          {"pp", layout.pp},
+          {"virtual", layout.num_virtual},
+          {"schedule", layout.schedule},
+          {"ring", layout.cp / layout.ulysses},
+          {"ulysses", layout.ulysses},
+          {"ep", layout.ep},
+          {"etp", layout.etp},
           {"zero", layout.zero},
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
@@ -111,6 +124,7 @@ json candidate_json(const Candidate& candidate) {
   out["exposed_s"] = predicted.exposed_s;
   for (std::size_t t = 0; t < kNumTerms; ++t)
     out["terms_s"][std::string(to_string(static_cast<Term>(t)))] = candidate.terms_s[t];
+  out["most_bytes"] = candidate.most_bytes;
   for (std::size_t c = 0; c < program::kNumMemoryClasses; ++c)
     out["bytes"][std::string(program::to_string(static_cast<MemoryClass>(c)))] =
         candidate.bytes[c].value;
@@ -127,6 +141,13 @@ json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
           {"threads", shape.threads},
           {"program_hash", shape.predicted.classes.front().program_hash},
           {"why", why_first(ranking)},
+          {"search",
+           {{"degrees", ranking.effort.degrees},
+            {"degrees_opened", ranking.effort.degrees_opened},
+            {"layouts", ranking.effort.layouts},
+            {"simulated", ranking.effort.simulated},
+            {"left", ranking.effort.left}}},
+          {"expert_load", ranking.expert_load},
           {"why_recompute", why_recompute(ranking)},
           {"ranked", std::move(ranked)},
           {"rejected", std::move(rejected)}};

@@ -5,160 +5,30 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
+#include <queue>
+#include <utility>
 
 #include "core/program/offload_plan.h"
+#include "launcher/plan/axes.h"
+#include "launcher/plan/evaluate.h"
+#include "launcher/plan/least_bytes.h"
+#include "launcher/plan/least_time.h"
 #include "launcher/plan/memory.h"
-#include "launcher/plan/simulate.h"
+#include "launcher/plan/order.h"
 
 namespace ptrain::plan {
 
 namespace {
 
 using mesh::Layout;
-using program::Action;
+using recipe::Offload;
+using recipe::Recompute;
 
-// From here on a further micro-batch repeats the one before: longer programs are carried on in a
-// straight line instead of being simulated.
-constexpr std::int64_t kSimulatedMicroBatches = 4;
-// Memory repeats from the third micro-batch on, so a short program has the peak of a long one.
-constexpr std::int64_t kCountedMicroBatches = kSimulatedMicroBatches - 1;
-
-// The range of low_s and high_s; docs/plan-json.md explains it to users. CPU seconds of a step lay
-// within 0.97 and 1.16 of the prediction (six layouts of two ranks: dp, zero 1 and 3, short and
-// long rows, recompute, two widths); another machine is given twice the room. Assumed figures may
-// be off by 2 either way.
-constexpr double kLowMeasured = 0.8, kHighMeasured = 1.3;
-constexpr double kLowAssumed = 0.5, kHighAssumed = 2.0;
-
-bool is_pipeline(const Layout& layout) { return layout.num_stages() > 1; }
-
-struct Measured {
-  double step_s = 0, busy_s = 0, exposed_s = 0;
-  std::array<double, kNumTerms> terms_s{};
-};
-
-// With so many micro-batches.
-Result<std::vector<program::Program>> compile_with(const SearchInput& input,
-                                                   std::span<const Part> parts, Layout layout,
-                                                   std::int64_t num_micro_batches) {
-  layout.num_micro_batches = num_micro_batches;
-  return compile_parts(parts, layout, input.shape.name);
-}
-
-Result<Measured> time_of(const SearchInput& input, const Layout& layout,
-                         std::span<const Part> parts, std::span<const program::Program> programs) {
-  PTRAIN_TRY(const Timeline timeline, run_on_clock({parts, layout, input.cluster, input.placement,
-                                                    input.shape.sequence, input.attention},
-                                                   programs));
-  const RankTimeline& rank = timeline.ranks.front();
-  Measured out;
-  out.step_s = timeline.step_s;
-  out.busy_s = timeline.step_s * (1 - timeline.bubble);
-  for (const double exposed : rank.exposed_s) out.exposed_s += exposed;
-  for (const Action& action : programs.front().actions) {
-    const Interval& interval = rank.actions[static_cast<std::size_t>(action.id)];
-    out.terms_s[static_cast<std::size_t>(term_of(action.kind))] +=
-        interval.end_s - interval.start_s;
-  }
-  return out;
-}
-
-// a + more * (a - b)
-double carry_on(double a, double b, double more) { return a + more * (a - b); }
-
-Measured carry_on(const Measured& a, const Measured& b, double more) {
-  Measured out;
-  out.step_s = carry_on(a.step_s, b.step_s, more);
-  out.busy_s = carry_on(a.busy_s, b.busy_s, more);
-  out.exposed_s = carry_on(a.exposed_s, b.exposed_s, more);
-  for (std::size_t t = 0; t < out.terms_s.size(); ++t)
-    out.terms_s[t] = carry_on(a.terms_s[t], b.terms_s[t], more);
-  return out;
-}
-
-// `programs`: those of first_programs. In a pipeline these are whole.
-Result<Measured> time_of_all(const SearchInput& input, const Layout& layout,
-                             std::span<const Part> parts,
-                             std::span<const program::Program> programs) {
-  if (is_pipeline(layout) || layout.num_micro_batches <= kCountedMicroBatches)
-    return time_of(input, layout, parts, programs);
-  PTRAIN_TRY(const auto longer, compile_with(input, parts, layout, kSimulatedMicroBatches));
-  PTRAIN_TRY(Measured out, time_of(input, layout, parts, longer));
-  if (layout.num_micro_batches == kSimulatedMicroBatches) return out;
-  PTRAIN_TRY(const Measured before, time_of(input, layout, parts, programs));
-  return carry_on(out, before,
-                  static_cast<double>(layout.num_micro_batches - kSimulatedMicroBatches));
-}
-
-program::MemoryContext memory_context(const SearchInput& input, const Layout& layout,
-                                      const Part& part) {
-  return {part.architecture,
-          layout,
-          part.buffers,
-          input.shape.sequence,
-          mesh::fullest_ranks(part.architecture, part.buffers),
-          input.keeps_copy};
-}
-
-program::BytesByClass bytes_of(const SearchInput& input, const Layout& layout, const Part& part,
-                               const program::Program& program) {
-  const program::MemoryContext context = memory_context(input, layout, part);
-  program::BytesByClass bytes = program::peak_bytes(program, context);
-  add_estimates(bytes, context);
-  return bytes;
-}
-
-// What the fullest rank holds from start to end: a bound that needs no program.
-std::int64_t least_bytes(const SearchInput& input, const Layout& layout,
-                         std::span<const Part> parts) {
-  std::int64_t most = 0;
-  for (const Part& part : parts)
-    most =
-        std::max(most, total_bytes(program::persistent_bytes(memory_context(input, layout, part))));
-  return most;
-}
-
-run::Prediction predict(const SearchInput& input, const Measured& time) {
-  run::Prediction out;
-  const bool assumed = input.cluster.figures.assumed;
-  out.step_s = time.step_s;
-  out.low_s = time.step_s * (assumed ? kLowAssumed : kLowMeasured);
-  out.high_s = time.step_s * (assumed ? kHighAssumed : kHighMeasured);
-  out.tokens_per_s = static_cast<double>(input.shape.global_batch_tokens) / time.step_s;
-  const double peak = input.cluster.figures.matmul(input.architecture.compute_dtype) *
-                      input.placement.threads * input.placement.num_ranks;
-  out.mfu = model::train_flops_per_token(input.architecture, input.shape.sequence) *
-            out.tokens_per_s / peak;
-  out.bubble = 1 - time.busy_s / time.step_s;
-  out.exposed_s = time.exposed_s;
-  return out;
-}
-
-// Smaller is plainer.
-auto complexity(const Layout& layout) {
-  return std::tuple(layout.pp, layout.num_virtual, layout.schedule, layout.tp, layout.cp,
-                    layout.ulysses, layout.recompute, layout.shard, layout.zero,
-                    layout.num_micro_batches, layout.prefetch);
-}
-
-void rank_all(std::vector<Candidate>& candidates, std::int64_t memory) {
-  const auto by_time = [](const Candidate& a, const Candidate& b) {
-    return std::tuple(a.predicted.step_s, complexity(a.layout)) <
-           std::tuple(b.predicted.step_s, complexity(b.layout));
-  };
-  std::sort(candidates.begin(), candidates.end(), by_time);
-  if (candidates.empty()) return;
-  const double limit = candidates.front().predicted.step_s * (1 + kTie);
-  const auto tied =
-      std::partition_point(candidates.begin(), candidates.end(),
-                           [&](const Candidate& c) { return c.predicted.step_s <= limit; });
-  const std::int64_t eighth = std::max<std::int64_t>(1, memory / 8);
-  std::stable_sort(candidates.begin(), tied, [&](const Candidate& a, const Candidate& b) {
-    return std::tuple(total_bytes(a.bytes) / eighth, complexity(a.layout)) <
-           std::tuple(total_bytes(b.bytes) / eighth, complexity(b.layout));
-  });
-}
+// Actions of programs that a search compiles and simulates: some seconds. What it has found by then
+// is the best by the bounds; there is no clock, so that a plan is the same everywhere.
+constexpr std::int64_t kMostActions = 6'000'000;
+constexpr int kMostPrefetch = 2;  // that the planner tries by itself
+constexpr std::size_t kKeptParts = 8;
 
 Rejected too_large(const Layout& layout, std::int64_t bytes, std::int64_t memory) {
   constexpr double kMib = 1024.0 * 1024.0;
@@ -168,118 +38,227 @@ Rejected too_large(const Layout& layout, std::int64_t bytes, std::int64_t memory
           static_cast<double>(bytes - memory)};
 }
 
-}  // namespace
-
-std::int64_t total_bytes(const program::BytesByClass& bytes) {
-  std::int64_t total = 0;
-  for (const Bytes& one : bytes) total += one.value;
-  return total;
-}
-
-std::int64_t rank_memory(const SearchInput& input) {
-  const bool on_gpus = input.placement.on_gpus;
-  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
-  for (const auto& node : input.cluster.nodes)
-    if (!on_gpus || node.num_gpus > 0)
-      smallest = std::min(smallest, on_gpus ? node.gpu_memory_bytes : node.memory_bytes);
-  return on_gpus ? smallest : smallest / input.placement.ranks_per_node;
-}
-
-namespace {
-
-// Enough to count the memory of: that of a pipeline depends on all micro-batches.
-Result<std::vector<program::Program>> first_programs(const SearchInput& input,
-                                                     std::span<const Part> parts,
-                                                     const Layout& layout) {
-  const std::int64_t counted = std::min(layout.num_micro_batches, kCountedMicroBatches);
-  return compile_with(input, parts, layout,
-                      is_pipeline(layout) ? layout.num_micro_batches : counted);
-}
-
-// Fills in the candidate's bytes, and its times where it has room.
-Status weigh(const SearchInput& input, std::span<const Part> parts, std::int64_t memory,
-             Candidate& candidate) {
-  const Layout& layout = candidate.layout;
-  PTRAIN_TRY(const auto programs, first_programs(input, parts, layout));
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    const auto bytes = bytes_of(input, layout, parts[p], programs[p]);
-    if (total_bytes(bytes) > total_bytes(candidate.bytes)) candidate.bytes = bytes;
+// What the ranks of a full node keep waiting in the host's memory: beside GPUs, offloaded state.
+std::int64_t waiting_bytes(const SearchInput& input, const Layout& layout,
+                           std::span<const Part> parts) {
+  if (!input.placement.on_gpus || layout.offload == Offload::kNone) return 0;
+  std::int64_t most = 0;
+  for (const Part& part : parts) {
+    const auto fullest = mesh::fullest_ranks(part.architecture, part.buffers);
+    most =
+        std::max(most, program::plan_offload(part.architecture, part.buffers, fullest).store_bytes);
   }
-  if (total_bytes(candidate.bytes) > memory) return {};
-  PTRAIN_TRY(const Measured time, time_of_all(input, layout, parts, programs));
-  candidate.terms_s = time.terms_s;
-  candidate.predicted = predict(input, time);
-  return {};
+  return most * input.placement.ranks_per_node;
 }
 
-}  // namespace
-
-Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input, const Layout& layout,
-                                                     std::span<const Part> parts,
-                                                     std::span<const program::Program> programs) {
-  PTRAIN_TRY(const auto counted, first_programs(input, parts, layout));
-  std::vector<run::ClassPrediction> classes;
-  for (std::size_t p = 0; p < parts.size(); ++p)
-    classes.push_back({layout.num_ranks() / layout.pp, class_hash(programs[p]),
-                       bytes_of(input, layout, parts[p], counted[p])});
-  return classes;
+std::int64_t host_memory(const SearchInput& input) {
+  return std::ranges::min(input.cluster.nodes, {}, &cluster::Node::memory_bytes).memory_bytes;
 }
 
-Result<Candidate> evaluate(const SearchInput& input, const Layout& layout) {
-  Candidate candidate;
-  candidate.layout = layout;
-  PTRAIN_TRY(const auto parts, parts_of(input.architecture, layout));
-  PTRAIN_CHECK(weigh(input, parts, std::numeric_limits<std::int64_t>::max(), candidate));
-  return candidate;
+Rejected too_much_waits(const Layout& layout, std::int64_t bytes, std::int64_t memory) {
+  constexpr double kGib = 1 << 30;
+  return {layout, "more offloaded state than a node has memory for",
+          fmt::format("{:.0f} GiB wait in a node's {:.0f} GiB", static_cast<double>(bytes) / kGib,
+                      static_cast<double>(memory) / kGib),
+          static_cast<double>(bytes - memory)};
 }
 
-namespace {
+// A layout, or a mix of degrees whose options are not looked into yet.
+struct Open {
+  double least_s = 0;  // weighed
+  bool is_mix = false;
+  Layout layout;
+  bool operator<(const Open& other) const {  // the last is taken first
+    if (least_s != other.least_s) return least_s > other.least_s;
+    if (is_mix != other.is_mix) return other.is_mix;
+    return is_plainer(other.layout, layout);
+  }
+};
 
 // What the parts of the model follow from.
 std::string cut_of(const Layout& layout) {
   Layout cut = layout;
   cut.zero = 1;
   cut.micro_batch = cut.num_micro_batches = 1;
-  cut.recompute = recipe::Recompute::kNone;
+  cut.recompute = Recompute::kNone;
   cut.stage_recompute.clear();
   return mesh::to_string(cut);
 }
 
-// Ranks or rejects every layout of a part of the space: with this offload, and with or without
-// ranks that work on the same rows.
-struct PartOfSpace {
-  recipe::Offload offload = recipe::Offload::kNone;
-  bool data_ranks_only = false;
-};
-Status add_layouts(const SearchInput& input, const PartOfSpace& part, Ranking& ranking) {
-  const std::int64_t rows = input.shape.global_batch_tokens / input.shape.sequence;
-  Enumeration all =
-      enumerate({input.placement.num_ranks, rows, input.fixed, input.placement.shares_memory(),
-                 part.offload, &input.architecture, input.shape.sequence, input.schedule_csv,
-                 input.placement.on_gpus, part.data_ranks_only});
-  // What cannot be has been listed without offloading.
-  if (ranking.rejected.empty()) ranking.rejected = std::move(all.rejected);
-  const std::int64_t memory = rank_memory(input);
-  std::map<std::string, std::vector<Part>> known;
-  for (const Layout& layout : all.legal) {
-    std::vector<Part>& parts = known[cut_of(layout)];
-    if (parts.empty()) {
-      PTRAIN_TRY(parts, parts_of(input.architecture, layout));
+// Best first: of all mixes and layouts it knows, it looks next into the one that may be fastest, by
+// what it takes at least, and ends when that is slower than what it has simulated. So what is left
+// out is slower for certain.
+class Search {
+ public:
+  Search(const SearchInput& input, Offload offload, Ranking& ranking)
+      : input_(input),
+        memory_(rank_memory(input)),
+        sample_(sample_of(input.architecture)),
+        ranking_(ranking) {
+    space_.num_ranks = input.placement.num_ranks;
+    space_.rows = input.shape.global_batch_tokens / input.shape.sequence;
+    space_.fixed = input.fixed;
+    space_.shared_window = input.placement.shares_memory();
+    space_.offload = offload;
+    space_.architecture = &input.architecture;
+    space_.sequence = input.shape.sequence;
+    space_.schedule_csv = input.schedule_csv;
+    space_.on_gpus = input.placement.on_gpus;
+    space_.sample = &sample_.architecture;
+    space_.balanced = &balanced_;
+    space_.schedules_later = true;
+  }
+
+  Status run() {
+    Enumeration all = enumerate_degrees(space_);
+    reject(std::move(all.rejected));
+    ranking_.effort.degrees += std::ssize(all.legal);
+    for (const Layout& degrees : all.legal) PTRAIN_CHECK(add_mix(degrees));
+    while (!open_.empty() && open_.top().least_s <= limit_s_ && has_time()) {
+      const Open next = open_.top();
+      open_.pop();
+      PTRAIN_CHECK(next.is_mix ? open_mix(next.layout) : look_into(next.layout));
     }
+    for (; !open_.empty(); open_.pop()) leave_out(open_.top());
+    return {};
+  }
+
+ private:
+  bool has_time() const {
+    const bool found = !ranking_.ranked.empty();
+    return num_actions_ < kMostActions * (found ? 1 : 4);
+  }
+
+  void reject(std::vector<Rejected> rejected) {
+    ranking_.rejected.insert(ranking_.rejected.end(), std::make_move_iterator(rejected.begin()),
+                             std::make_move_iterator(rejected.end()));
+  }
+
+  // With which all layouts of a mix take no less time, or no less memory.
+  Layout fastest_options(Layout layout) const {
+    const recipe::Parallel& fixed = input_.fixed;
+    const std::int64_t rows = space_.rows / layout.num_data_ranks();
+    layout.micro_batch = fixed.micro_batch > 0 ? fixed.micro_batch : rows;
+    layout.num_micro_batches = std::max<std::int64_t>(1, rows / layout.micro_batch);
+    layout.zero = fixed.zero > 0 ? fixed.zero : 1;
+    layout.recompute = fixed.recompute.value_or(Recompute::kNone);
+    layout.prefetch = fixed.prefetch.value_or(kMostPrefetch);
+    return layout;
+  }
+  Layout smallest_options(Layout layout) const {
+    const recipe::Parallel& fixed = input_.fixed;
+    layout.micro_batch = std::max<std::int64_t>(1, fixed.micro_batch);
+    layout.num_micro_batches =
+        std::max<std::int64_t>(1, space_.rows / layout.num_data_ranks() / layout.micro_batch);
+    layout.zero = fixed.zero > 0 ? fixed.zero : 3;
+    if (layout.num_shards() == 1) layout.zero = 1;
+    layout.recompute = fixed.recompute.value_or(Recompute::kFull);
+    return layout;
+  }
+
+  Status add_mix(const Layout& degrees) {
+    PTRAIN_TRY(const CutSample cut, cut_sample(sample_, degrees));
+    LeastBytes bytes(input_, cut, counts_);
+    LeastTime time(input_, cut);
+    std::optional<Rejected> smallest;
+    for (const Layout& layout : pipelines_of(smallest_options(degrees), space_)) {
+      const std::int64_t least = bytes.of(layout);
+      if (!smallest || static_cast<double>(least - memory_) < smallest->excess)
+        smallest = too_large(layout, least, memory_);
+    }
+    if (smallest && smallest->excess > 0) {
+      ranking_.rejected.push_back(std::move(*smallest));
+      return {};
+    }
+    double least_s = std::numeric_limits<double>::infinity();
+    for (const Layout& layout : pipelines_of(fastest_options(degrees), space_))
+      least_s = std::min(
+          least_s, time.of_all_from(layout, std::max<std::int64_t>(1, input_.fixed.micro_batch)));
+    open_.push({weighed_seconds(degrees, least_s), true, degrees});
+    return {};
+  }
+
+  Status open_mix(const Layout& degrees) {
+    ranking_.effort.degrees_opened += 1;
+    PTRAIN_TRY(const CutSample cut, cut_sample(sample_, degrees));
+    LeastBytes bytes(input_, cut, counts_);
+    LeastTime time(input_, cut);
+    Enumeration all = enumerate_options(space_, degrees);
+    reject(std::move(all.rejected));
+    ranking_.effort.layouts += std::ssize(all.legal);
+    for (Layout& layout : all.legal) {
+      const std::int64_t least = bytes.of(layout);
+      if (least > memory_) {
+        ranking_.rejected.push_back(too_large(layout, least, memory_));
+        continue;
+      }
+      const double least_s = weighed_seconds(layout, time.of(layout));
+      open_.push({least_s, false, std::move(layout)});
+    }
+    return {};
+  }
+
+  Result<const std::vector<Part>*> parts_for(const Layout& layout) {
+    if (parts_.size() > kKeptParts) parts_.clear();
+    std::vector<Part>& parts = parts_[cut_of(layout)];
+    if (parts.empty()) {
+      PTRAIN_TRY(parts, parts_of(input_.architecture, layout));
+    }
+    return &parts;
+  }
+
+  Status look_into(const Layout& layout) {
+    Space asked = space_;
+    asked.schedules_later = false;
+    if (auto objection = schedule_fits(layout, asked)) {
+      ranking_.rejected.push_back(
+          {layout, std::move(objection->reason), std::move(objection->detail), objection->excess});
+      return {};
+    }
+    PTRAIN_TRY(const std::vector<Part>* parts, parts_for(layout));
     Candidate candidate;
     candidate.layout = layout;
-    std::int64_t bytes = least_bytes(input, layout, parts);
-    if (bytes <= memory) {
-      PTRAIN_CHECK(weigh(input, parts, memory, candidate));
-      bytes = total_bytes(candidate.bytes);
+    PTRAIN_CHECK(weigh(input_, *parts, memory_, candidate));
+    ranking_.effort.simulated += 1;
+    num_actions_ += candidate.num_actions;
+    const std::int64_t bytes = total_bytes(candidate.bytes);
+    if (bytes > memory_) {
+      ranking_.rejected.push_back(too_large(layout, bytes, memory_));
+      return {};
     }
-    if (bytes > memory)
-      ranking.rejected.push_back(too_large(layout, bytes, memory));
-    else
-      ranking.ranked.push_back(std::move(candidate));
+    if (const auto waiting = waiting_bytes(input_, layout, *parts); waiting > host_memory(input_)) {
+      ranking_.rejected.push_back(too_much_waits(layout, waiting, host_memory(input_)));
+      return {};
+    }
+    const double seconds = weighed_seconds(layout, candidate.predicted.step_s);
+    limit_s_ = std::min(limit_s_, seconds * (1 + kTie));
+    ranking_.ranked.push_back(std::move(candidate));
+    return {};
   }
-  return {};
-}
+
+  void leave_out(const Open& one) {
+    if (one.least_s <= limit_s_) ranking_.effort.left += 1;
+    if (one.is_mix) return;
+    const bool is_slower = one.least_s > limit_s_;
+    ranking_.rejected.push_back(
+        {one.layout,
+         is_slower ? "slower than the first for certain" : "not simulated for want of time",
+         fmt::format("takes {:.4g} s or more", one.least_s / weighed_seconds(one.layout, 1)),
+         one.least_s});
+  }
+
+  const SearchInput& input_;
+  const std::int64_t memory_;
+  const Sample sample_;
+  Ranking& ranking_;
+  Space space_;
+  std::map<int, std::vector<int>> balanced_;
+  StashCounts counts_;
+  std::priority_queue<Open> open_;
+  std::map<std::string, std::vector<Part>> parts_;
+  double limit_s_ = std::numeric_limits<double>::infinity();  // weighed
+  std::int64_t num_actions_ = 0;
+};
 
 bool keeps_state(const model::Architecture& architecture) {
   return std::ranges::any_of(program::ring_buffers(architecture), [](int b) { return b >= 0; });
@@ -288,20 +267,14 @@ bool keeps_state(const model::Architecture& architecture) {
 }  // namespace
 
 Result<Ranking> search(const SearchInput& input) {
-  using recipe::Offload;
-  Ranking ranking{input.shape.name, {}, {}};
+  Ranking ranking{
+      input.shape.name, {}, {}, {}, rank_memory(input), expert_load(input.architecture)};
   const auto fixed = input.fixed.offload;
-  const Offload first = fixed.value_or(Offload::kNone);
-  PTRAIN_CHECK(add_layouts(input, {first, true}, ranking));
-  // The other axes make the space a hundred times larger.
-  if (ranking.ranked.empty()) {
-    ranking.rejected.clear();
-    PTRAIN_CHECK(add_layouts(input, {first, false}, ranking));
-  }
+  PTRAIN_CHECK(Search(input, fixed.value_or(Offload::kNone), ranking).run());
   const bool offloads = !fixed && keeps_state(input.architecture) && !input.placement.on_gpus;
   if (ranking.ranked.empty() && offloads)
-    PTRAIN_CHECK(add_layouts(input, {Offload::kOptimizer, true}, ranking));
-  rank_all(ranking.ranked, rank_memory(input));
+    PTRAIN_CHECK(Search(input, Offload::kOptimizer, ranking).run());
+  rank_all(ranking.ranked, ranking.memory);
   return ranking;
 }
 

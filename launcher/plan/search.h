@@ -14,9 +14,21 @@ namespace ptrain::plan {
 struct Candidate {
   mesh::Layout layout;
   run::Prediction predicted;
-  program::BytesByClass bytes{};            // of the fullest rank
+  program::BytesByClass bytes{};  // of the fullest rank, at the load of experts planned for
+  std::int64_t most_bytes = 0;    // of it, were all tokens to choose its experts
+  std::int64_t num_actions = 0;   // compiled for it
   std::array<double, kNumTerms> terms_s{};  // of rank 0
   bool operator==(const Candidate&) const = default;
+};
+
+// What a search looked into.
+struct Effort {
+  std::int64_t degrees = 0;         // legal mixes of degrees
+  std::int64_t degrees_opened = 0;  // of them those whose options were looked into
+  std::int64_t layouts = 0;         // legal layouts of these
+  std::int64_t simulated = 0;       // of these
+  std::int64_t left = 0;            // that no bound rules out, but for which there was no time
+  bool operator==(const Effort&) const = default;
 };
 
 // One shape's layouts, best first, and those that are out.
@@ -24,6 +36,9 @@ struct Ranking {
   std::string shape;
   std::vector<Candidate> ranked;
   std::vector<Rejected> rejected;
+  Effort effort = {};
+  std::int64_t memory = 0;  // that a rank may have
+  double expert_load = 0;   // that memory is planned for (memory.h)
 };
 
 struct SearchInput {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/model/architecture.h"
 #include "core/recipe/recipe.h"
@@ -19,8 +21,16 @@ struct Space {
   std::int64_t sequence = 0;      // tokens of a row
   std::string schedule_csv = {};  // of the file that `fixed` names as schedule
   bool on_gpus = false;
-  // tp, pp and cp stay 1 where the recipe leaves them free.
-  bool data_ranks_only = false;
+  // The same model with one layer of each kind, which is cut faster (sample.h); null: there is
+  // none.
+  const model::Architecture* sample = nullptr;
+  // Layers of stages that were balanced before, by the number of stages; null: none are kept.
+  std::map<int, std::vector<int>>* balanced = nullptr;
+  // schedule_fits is asked of those that are simulated alone: its answer takes the whole order.
+  bool schedules_later = false;
+
+  // What rules cut into parts; null: nothing.
+  const model::Architecture* to_cut() const { return sample != nullptr ? sample : architecture; }
 };
 
 }  // namespace ptrain::plan

@@ -169,7 +169,13 @@ Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space
   const auto num_layers = static_cast<int>(space.architecture->layers.size());
   if (!space.fixed.stages.empty())
     return stages_from(space.fixed.stages, num_layers, layout.num_stages());
-  return balanced_stages(*space.architecture, space.sequence, layout.num_stages());
+  const int num_stages = layout.num_stages();
+  if (space.balanced == nullptr)
+    return balanced_stages(*space.architecture, space.sequence, num_stages);
+  const auto known = space.balanced->find(num_stages);
+  if (known != space.balanced->end()) return known->second;
+  PTRAIN_TRY(auto layers, balanced_stages(*space.architecture, space.sequence, num_stages));
+  return space.balanced->emplace(num_stages, std::move(layers)).first->second;
 }
 
 int virtual_stages_of(const std::string& schedule_csv, int pp) {

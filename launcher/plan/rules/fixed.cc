@@ -26,20 +26,29 @@ class Differences {
   std::string first_;
 };
 
-}  // namespace
-
-std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  const auto& fixed = space.fixed;
+Differences differences_of_degrees(const mesh::Layout& layout, const recipe::Parallel& fixed) {
   Differences differences;
   differences.check(fixed.dp > 0, "dp", fixed.dp, layout.dp);
   differences.check(fixed.shard > 0, "shard", fixed.shard, layout.shard);
   differences.check(fixed.tp > 0, "tp", fixed.tp, layout.tp);
   differences.check(fixed.pp > 0, "pp", fixed.pp, layout.pp);
-  differences.check(fixed.num_virtual > 0, "virtual", fixed.num_virtual, layout.num_virtual);
   differences.check(fixed.ring > 0, "cp.ring", fixed.ring, layout.cp / layout.ulysses);
   differences.check(fixed.ulysses > 0, "cp.ulysses", fixed.ulysses, layout.ulysses);
   differences.check(fixed.ep > 0, "ep", fixed.ep, layout.ep);
   differences.check(fixed.etp > 0, "etp", fixed.etp, layout.etp);
+  return differences;
+}
+
+}  // namespace
+
+std::optional<Objection> degrees_are_as_fixed(const mesh::Layout& layout, const Space& space) {
+  return differences_of_degrees(layout, space.fixed).objection();
+}
+
+std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  const auto& fixed = space.fixed;
+  Differences differences = differences_of_degrees(layout, fixed);
+  differences.check(fixed.num_virtual > 0, "virtual", fixed.num_virtual, layout.num_virtual);
   if (!fixed.schedule.empty() && layout.num_stages() == 1)
     differences.add(fmt::format("schedule is fixed at {}", fixed.schedule));
   if (!fixed.stages.empty() && layout.num_stages() == 1)

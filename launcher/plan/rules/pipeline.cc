@@ -49,7 +49,8 @@ std::optional<Objection> stage_dtype_fits(const mesh::Layout& layout, const Spac
 }
 
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {
-  if (layout.num_stages() == 1 || space.architecture == nullptr) return std::nullopt;
+  const bool is_asked = layout.num_stages() > 1 && !space.schedules_later;
+  if (!is_asked || space.architecture == nullptr) return std::nullopt;
   const auto num_layers = static_cast<int>(space.architecture->layers.size());
   const auto pipeline = program::pipeline_of(layout, num_layers, true);
   if (pipeline) return std::nullopt;

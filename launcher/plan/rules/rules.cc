@@ -10,6 +10,7 @@ constexpr Rule kRules[] = {
     {"dp", is_available},
     {"dp", rows_divide},
     {"etp", experts_divide},
+    {"etp", degrees_are_as_fixed},
     {"micro_batch", tokens_divide},
     {"schedule", stages_fit},
     {"schedule", schedule_fits},

@@ -42,6 +42,8 @@ std::optional<Objection> context_divides(const mesh::Layout& layout, const Space
 std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);
 // Experts and ranks over ep, columns of experts over etp.
 std::optional<Objection> experts_divide(const mesh::Layout& layout, const Space& space);
+// Asked before options are looked into, so that they are not for degrees that nobody wants.
+std::optional<Objection> degrees_are_as_fixed(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space);
 
 std::span<const Rule> rules();
