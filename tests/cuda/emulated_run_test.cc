@@ -79,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, EmulatedRun,
     testing::Values(Case{"Replicas", 1e-4, {}},
                     Case{"Shards", 1e-4, {"parallel.dp=1", "parallel.shard=2", "parallel.zero=3"}},
+                    Case{"Offload", 1e-4, {"parallel.offload=optimizer"}},
                     Case{"Bfloat16", 1e-3, {"precision=bf16", "parallel.micro_batch=1"}},
                     Case{"Muon", 1e-4, {"optimizer.kind=muon"}},
                     Case{"Adam8bit", 1e-4, {"optimizer.kind=adam8bit"}}),

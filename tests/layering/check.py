@@ -20,6 +20,7 @@ HEAVY = re.compile(r"^(torch|ATen|c10|mpi\.h|pmix|nccl|cuda)")
 # What runs on GPUs is written in few places, so that all else is one code.
 GPU = re.compile(r"^(cuda|cublas|nccl)")
 GPU_PLACES = ("engine/kernels/cuda/", "engine/optim/cuda/", "engine/comm/nccl.cc", "engine/base/device_cuda.cc",
+              "engine/base/host_memory_cuda.cc",
               "engine/base/cuda_check.h")
 # core is values and pure algorithms: no clock, no environment, no files.
 IMPURE = {"chrono", "fstream", "filesystem", "unistd.h", "thread", "ctime", "sys/stat.h", "fcntl.h"}
