@@ -279,10 +279,22 @@ void add_preflight_node(CLI::App& app, Command& chosen) {
                   "`ptrain`)",
                   &cmd_preflight_node, args);
   sub->add_option("--run", args->run, "Run directory");
+  sub->add_option("--plan", args->plan, "Hash of its plan.json");
   sub->add_option("--engine", args->engine, "Path of the engine");
   sub->add_option("--hub", args->hub, "Address at which nodes are told of their neighbours");
   sub->add_option("--port", args->port, "Its port");
   sub->add_flag("--gpus", args->gpus, "Look at its GPUs too");
+  sub->group("");  // internal: not shown in help
+}
+
+void add_seats(CLI::App& app, Command& chosen) {
+  auto args = std::make_shared<SeatsArguments>();
+  auto* sub = add(app, chosen, "seats",
+                  "Print which devices the ranks of this node would have (started by `ptrain`)",
+                  &cmd_seats, args);
+  sub->add_option("--slots", args->slots, "Ranks of this node");
+  sub->add_option("--threads", args->threads, "Threads of one");
+  sub->add_flag("--gpus", args->gpus, "Each has a GPU");
   sub->group("");  // internal: not shown in help
 }
 
@@ -394,6 +406,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_supervise(app, parsed.command);
   add_doctor(app, parsed.command);
   add_preflight_node(app, parsed.command);
+  add_seats(app, parsed.command);
   add_local_copy(app, parsed.command);
   add_guard(app, parsed.command);
   add_worker(app, parsed.command);

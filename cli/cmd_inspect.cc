@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -17,7 +18,9 @@
 #include "launcher/submit/job_state.h"
 #include "launcher/supervise/chronicle.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/goodput.h"
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/policy.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
 #include "launcher/supervise/signals.h"
@@ -28,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMostLog = std::size_t{1} << 30;
+constexpr std::size_t kMostLog = std::size_t{1} << 30, kMostMetrics = kMostLog;
 
 // Every folder below `folder`, at most two deep (NAME/TIME), that is a run.
 std::vector<std::string> runs_in(const std::string& folder) {
@@ -135,7 +138,13 @@ Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
   if (!is_regular_file(directory.verdict())) return ExitCode::kDone;
   PTRAIN_TRY(const run::Verdict verdict, supervise::read_verdict(directory.verdict()));
   print_line(supervise::verdict_line(verdict));
-  if (const auto text = supervise::goodput_text(verdict); !text.empty()) print_line(text);
+  const auto metrics = read_file(directory.metrics(), kMostMetrics);
+  const auto last = supervise::is_failure(verdict.code)
+                        ? supervise::newest_step(directory)
+                        : std::numeric_limits<std::int64_t>::max() - 1;
+  const auto text = supervise::goodput_text(supervise::trained_s(metrics.value_or(""), last),
+                                            supervise::held_s(events));
+  if (!text.empty()) print_line("in all attempts: " + text);
   return ExitCode::kDone;
 }
 

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "cli/commands.h"
 #include "cli/doctor.h"
 #include "cli/engine_module.h"
 #include "cli/output.h"
+#include "launcher/base/file.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
 #include "launcher/supervise/guard.h"
@@ -16,9 +18,14 @@ Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
   const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
   const std::string mark = token == nullptr ? "" : token;
   PTRAIN_TRY(const std::string binary, own_path());
-  auto report =
-      preflight::check_node({binary, arguments.engine, arguments.run, mark, arguments.gpus});
+  const preflight::NodeTask task{binary, arguments.engine, arguments.run,
+                                 mark,   arguments.plan,   arguments.gpus};
+  auto report = preflight::check_node(task);
   if (!arguments.hub.empty()) preflight::join_ring(arguments.hub, arguments.port, mark, report);
+  print(preflight::to_line(report));
+  if (arguments.run.empty()) return ExitCode::kDone;
+  std::fflush(stdout);
+  preflight::look_at_directory(task, kSeenWithin, report);
   print(preflight::to_line(report));
   return ExitCode::kDone;
 }

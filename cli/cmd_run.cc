@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/engine_module.h"
 #include "cli/output.h"
 #include "cli/planning.h"
 #include "cli/run_parity.h"
+#include "cli/seats.h"
 #include "cli/start_run.h"
 #include "cli/submit_run.h"
 #include "launcher/recipe/hf_folder.h"
@@ -61,6 +63,8 @@ Result<ExitCode> cmd_run(const RunArguments& arguments) {
     const std::string path = new_run_path(arguments.directory, plan.recipe.name);
     PTRAIN_TRY(const std::string command, start_command({path}, plan));
     print(run::to_json(plan).dump(1) + "\n");
+    if (run::num_nodes(plan) > 1 || engine_of(plan) == EngineKind::kGpu)
+      print(escaped(seat_map(plan)));
     print_line(command);
     return ExitCode::kDone;
   }

@@ -77,6 +77,9 @@ void leave_verdict(const run::Directory& directory, const Error& error) {
 }  // namespace
 
 Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments) {
+  // It was written on another machine, maybe a moment ago.
+  (void)seen_within(kSeenWithin, arguments.run,
+                    [&] { return is_regular_file(run::Directory{arguments.run}.plan()); });
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
   supervise::StopSignals signals;
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));

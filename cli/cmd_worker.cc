@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/engine_module.h"
 #include "cli/rank.h"
+#include "cli/seats.h"
 #include "core/run/directory.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
@@ -24,15 +25,17 @@ constexpr std::size_t kMostRequest = std::size_t{1} << 20;
 
 Result<run::Request> read_request(const std::string& argument) {
   if (argument.starts_with("{")) return run::request_from_json_text(argument);
-  PTRAIN_TRY(const std::string text, read_file(argument, kMostRequest));
+  PTRAIN_TRY(const std::string text, await_file(argument, kMostRequest));
   return run::request_from_json_text(text);
 }
 
 // Without a plan: a probe, which measures the processor, or what the engine will complain about.
-EngineKind engine_for(const run::Request& request) {
+EngineKind prepare_engine(const run::Request& request, int rank) {
   const run::Directory directory{request.run_directory};
   const auto plan = read_plan(directory.attempt_plan(request.attempt));
-  return plan ? engine_of(*plan) : EngineKind::kProcessor;
+  if (!plan) return EngineKind::kProcessor;
+  take_seat(*plan, rank, request.control_host);
+  return engine_of(*plan);
 }
 
 // From here on all output of this rank goes to its own log.
@@ -66,7 +69,7 @@ Result<ExitCode> cmd_worker(const WorkerArguments& arguments) {
   if (!request.run_directory.empty())  // a probe has none
     PTRAIN_CHECK(
         redirect_to(run::Directory{request.run_directory}.rank_log(request.attempt, rank)));
-  PTRAIN_TRY(const int code, run_engine(request, engine_for(request)));
+  PTRAIN_TRY(const int code, run_engine(request, prepare_engine(request, rank)));
   std::fflush(nullptr);
   ::_exit(code);  // taking libtorch apart costs 0.2 s (measured) and nobody needs it
 }

@@ -85,10 +85,17 @@ struct WorkerArguments {
 
 struct PreflightNodeArguments {
   std::string run;     // run directory; empty: none is looked at
+  std::string plan;    // hash of its plan
   std::string engine;  // path of the engine
   std::string hub;     // address at which the ring is told; empty: no ring
   int port = 0;
   bool gpus = false;
+};
+
+struct SeatsArguments {
+  int slots = 1;  // ranks of this node
+  int threads = 1;
+  bool gpus = false;  // each has one
 };
 
 struct LocalCopyArguments {
@@ -123,6 +130,7 @@ Result<ExitCode> cmd_report(const ReportArguments& arguments);
 Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments);
 Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments);
+Result<ExitCode> cmd_seats(const SeatsArguments& arguments);
 Result<ExitCode> cmd_local_copy(const LocalCopyArguments& arguments);
 Result<ExitCode> cmd_guard(const GuardArguments& arguments);
 Result<ExitCode> cmd_doctor(const DoctorArguments& arguments);

@@ -56,7 +56,7 @@ Symptom machine() {
 void look_here(std::vector<Symptom>& symptoms) {
   const auto host = cluster::this_host();
   const bool gpus = host && host->nodes.front().num_gpus > 0;
-  const auto report = preflight::check_node({"", "", "", "", gpus});
+  const auto report = preflight::check_node({"", "", "", "", "", gpus});
   preflight::Needs needs;
   needs.open_files = kFewFiles;
   const auto findings = preflight::judge(needs, {report});

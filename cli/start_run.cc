@@ -31,7 +31,8 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
 }
 
 Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan) {
-  return start::choose_backend(run::num_nodes(plan), plan.recipe.cluster.launcher);
+  const recipe::Cluster& cluster = plan.recipe.cluster;
+  return start::choose_backend(run::num_nodes(plan), {cluster.launcher, cluster.interface});
 }
 
 namespace {
@@ -130,9 +131,10 @@ Result<std::string> start_command(const run::Directory& directory, const run::Pl
   PTRAIN_TRY(const std::string worker, own_path());
   const auto& shape = plan.shapes.front();
   const std::string request = directory.request(1);
-  return base::to_text(backend->command({worker, request, "", shape.layout.num_ranks(),
-                                         shape.threads, run::num_nodes(plan)}),
-                       "PTRAIN_CONTROL_TOKEN");
+  start::Launch launch{
+      worker, request, "", shape.layout.num_ranks(), shape.threads, run::num_nodes(plan)};
+  launch.on_gpus = engine_of(plan) == EngineKind::kGpu;
+  return base::to_text(backend->command(launch), "PTRAIN_CONTROL_TOKEN");
 }
 
 }  // namespace ptrain::cli

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "launcher/base/descriptor.h"
 
@@ -23,16 +24,6 @@ tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause)
   const bool is_full = cause == ENOSPC || cause == EDQUOT;
   return fail(code, fmt::format("{}: {}", path, std::generic_category().message(cause)),
               is_full ? "free some space on its disk" : "");
-}
-
-Status write_all(int descriptor, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failure(ExitCode::kEnvironment, path, errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 Status write_new_file(const std::string& path, std::string_view text, Lasts lasts) {
@@ -96,9 +87,43 @@ Status publish_file(const std::string& path, std::string_view text, Lasts lasts)
   return sync_folder(folder.empty() ? "." : folder);
 }
 
+Status write_all(int descriptor, const std::string& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failure(ExitCode::kEnvironment, path, errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
 bool is_regular_file(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+bool seen_within(std::chrono::milliseconds limit, const std::string& folder,
+                 const std::function<bool()>& look) {
+  constexpr std::chrono::milliseconds kPause{50};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!look()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(kPause);
+    // Opening a folder has NFS ask its server whether it has changed.
+    const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  return true;
+}
+
+Result<std::string> await_file(const std::string& path, std::size_t most_bytes,
+                               std::chrono::milliseconds limit) {
+  if (seen_within(limit, fs::path(path).parent_path().string(),
+                  [&] { return ::access(path.c_str(), F_OK) == 0; }))
+    return read_file(path, most_bytes);
+  return fail(ExitCode::kEnvironment,
+              fmt::format("{}: not seen here within {} s", path,
+                          std::chrono::duration<double>(limit).count()),
+              "the run directory must be on a file system that all nodes share");
 }
 
 std::string absolute_path(const std::string& path) {

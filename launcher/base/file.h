@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,7 +18,21 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes);
 enum class Lasts { kForGood, kUntilPowerFails };
 Status publish_file(const std::string& path, std::string_view text, Lasts lasts = Lasts::kForGood);
 
+// All of the text, to an open file; errors (kEnvironment) name path and cause.
+Status write_all(int descriptor, const std::string& path, std::string_view text);
+
 bool is_regular_file(const std::string& path);
+
+// Where files are shared, what one machine has written may be seen on others seconds later (NFS
+// keeps what it knows of a folder). Reads the folder anew and looks, until it is seen or the time
+// is over: false.
+inline constexpr std::chrono::seconds kSeenWithin{10};
+bool seen_within(std::chrono::milliseconds limit, const std::string& folder,
+                 const std::function<bool()>& look);
+
+// As read_file, but for a file that another machine has written: waits for it.
+Result<std::string> await_file(const std::string& path, std::size_t most_bytes,
+                               std::chrono::milliseconds limit = kSeenWithin);
 
 // Absolute, without `.` and `..`; symbolic links stay as they are.
 std::string absolute_path(const std::string& path);

@@ -22,13 +22,4 @@ std::optional<double> cores_from_cpu_max(std::string_view text);
 // memory.max of cgroup v2: bytes; "max" and anything else is no limit.
 std::optional<std::int64_t> bytes_from_memory_max(std::string_view text);
 
-struct Gpus {
-  int count = 0;
-  std::int64_t memory_bytes = 0;  // of the smallest
-  bool operator==(const Gpus&) const = default;
-};
-// From what `nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits` prints: MiB, a line
-// a GPU. `visible`: CUDA_VISIBLE_DEVICES, null where it is not set.
-Gpus gpus_from_nvidia_smi(std::string_view text, const char* visible);
-
 }  // namespace ptrain::cluster

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "launcher/base/find_program.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/hostlist.h"
 #include "launcher/cluster/slurm_command.h"
@@ -28,11 +29,17 @@ std::int64_t number_of(std::string_view text) {
   return value;
 }
 
-// What scontrol tells of the nodes, a line each; nothing where it cannot.
-std::vector<NodeFacts> facts_of_nodes(const std::string& nodes) {
+// What scontrol tells of the nodes, a line each; nothing where there is none. One that fails is an
+// error: a plan that counts on another memory than the nodes have would die of it later.
+Result<std::vector<NodeFacts>> facts_of_nodes(const std::string& nodes) {
   std::vector<NodeFacts> facts;
+  if (base::find_program("scontrol").empty()) return facts;
   const auto told = ask_slurm({"scontrol", "-o", "show", "node", nodes});
-  if (!told) return facts;
+  if (!told)
+    return fail(ExitCode::kEnvironment,
+                "Slurm does not tell of the nodes of this job: " + told.error().message,
+                "try again; where scontrol cannot work, take it out of PATH: nodes then count as "
+                "like this machine");
   std::istringstream text(*told);
   for (std::string line; std::getline(text, line);) facts.push_back(node_facts(line));
   return facts;
@@ -86,7 +93,7 @@ NodeFacts node_facts(std::string_view line) {
 
 Result<Cluster> allocated_cluster(const Allocation& allocation) {
   PTRAIN_TRY(const auto names, allocated_nodes(allocation));
-  const auto told = facts_of_nodes(allocation.nodes);
+  PTRAIN_TRY(const auto told, facts_of_nodes(allocation.nodes));
   PTRAIN_TRY(const auto cpus, cpus_of_nodes(allocation.cpus));
   PTRAIN_TRY(const Cluster host, this_host());
   if (names.empty() || cpus.size() != names.size())

@@ -27,8 +27,8 @@ Allocation find_allocation();
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation);
 
 // Its nodes in the same order, with default figures. Asks scontrol; where there is none, as in many
-// containers, all nodes have this machine's memory, and their CPUs are cores. GPUs are not looked
-// at: ranks that srun starts run on cores.
+// containers, all nodes have this machine's memory, and their CPUs are cores. Errors: scontrol is
+// there and fails. GPUs are not looked at: ranks that srun starts run on cores.
 Result<Cluster> allocated_cluster(const Allocation& allocation);
 
 // "4(x2),8" is 4, 4, 8.

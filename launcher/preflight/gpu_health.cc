@@ -6,8 +6,8 @@
 #include <charconv>
 #include <chrono>
 
+#include "launcher/base/find_program.h"
 #include "launcher/base/subprocess.h"
-#include "launcher/start/mpirun.h"
 
 namespace ptrain::preflight {
 
@@ -50,7 +50,7 @@ std::string gpu_complaint_in(std::string_view lines) {
 }
 
 std::string gpu_complaint() {
-  const std::string tool = start::find_program("nvidia-smi");
+  const std::string tool = base::find_program("nvidia-smi");
   if (tool.empty()) return "";
   const auto done = base::run_to_end(
       {{tool, fmt::format("--query-gpu={}", kGpuQuery), "--format=csv,noheader,nounits"}, {}},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "launcher/base/file.h"
+
 namespace ptrain::preflight {
 
 namespace {
@@ -67,8 +69,14 @@ class Judge {
   }
 
   void directory(const NodeReport& report) {
+    if (!report.knows_directory)
+      return refuse(report.node, "does not get done with looking at the run directory",
+                    "see whether its file system answers there");
     if (!report.sees_mark)
-      return refuse(report.node, "does not see what is written to the run directory elsewhere",
+      return refuse(report.node,
+                    fmt::format("does not see what is written to the run directory elsewhere, not "
+                                "even {} s later",
+                                kSeenWithin.count()),
                     "put runs on a file system that all nodes share (--directory)");
     if (!report.write_error.empty())
       return refuse(report.node, report.write_error, "let it be written from every node");

@@ -15,6 +15,7 @@
 
 #include "core/base/hash.h"
 #include "launcher/base/file.h"
+#include "launcher/cluster/gpus.h"
 #include "launcher/preflight/gpu_health.h"
 
 namespace ptrain::preflight {
@@ -23,13 +24,6 @@ namespace {
 
 constexpr std::size_t kMostFile = std::size_t{1} << 30;
 constexpr double kSpeedSeconds = 0.1;
-
-// Empty where it cannot be read.
-std::string hash_of(const std::string& path) {
-  if (path.empty()) return "";
-  const auto text = read_file(path, kMostFile);
-  return text ? hash128_hex(*text) : "";
-}
 
 std::int64_t available_memory() {
   std::ifstream file("/proc/meminfo");
@@ -46,12 +40,6 @@ std::int64_t most_open_files() {
   return static_cast<std::int64_t>(std::min(limit.rlim_max, kEnough));
 }
 
-int count_gpus() {
-  int count = 0;
-  while (::access(fmt::format("/dev/nvidia{}", count).c_str(), R_OK | W_OK) == 0) ++count;
-  return count;
-}
-
 std::string temporary_error() {
   const char* given = std::getenv("TMPDIR");
   std::string path = fmt::format("{}/ptrain-XXXXXX", given != nullptr && *given ? given : "/tmp");
@@ -60,19 +48,6 @@ std::string temporary_error() {
   ::close(file);
   ::unlink(path.c_str());
   return "";
-}
-
-void look_at_directory(const NodeTask& task, NodeReport& report) {
-  report.plan = hash_of(task.run_directory + "/plan.json");
-  const auto mark = read_file(mark_file(task.run_directory), 4096);
-  report.sees_mark = mark && *mark == task.mark;
-  const auto written = publish_file(answer_file(task.run_directory, report.node), task.mark,
-                                    Lasts::kUntilPowerFails);
-  if (!written) report.write_error = written.error().message;
-  struct statvfs space {};
-  if (::statvfs(task.run_directory.c_str(), &space) != 0) return;
-  report.disk_free = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
-  if (space.f_files > 0) report.inodes_free = static_cast<std::int64_t>(space.f_favail);
 }
 
 }  // namespace
@@ -85,10 +60,39 @@ std::string node_name() {
   return name;
 }
 
-std::string mark_file(const std::string& run_directory) { return run_directory + "/.preflight"; }
+// The mark is a secret of this preflight.
+std::string mark_file(const std::string& run_directory, const std::string& mark) {
+  return fmt::format("{}/.preflight-{}", run_directory, hash128_hex(mark).substr(0, 12));
+}
 
-std::string answer_file(const std::string& run_directory, const std::string& node) {
-  return mark_file(run_directory) + "-" + node;
+std::string answer_file(const std::string& run_directory, const std::string& mark,
+                        const std::string& node) {
+  return mark_file(run_directory, mark) + "-" + node;
+}
+
+std::string hash_of(const std::string& path) {
+  if (path.empty()) return "";
+  const auto text = read_file(path, kMostFile);
+  return text ? hash128_hex(*text) : "";
+}
+
+void look_at_directory(const NodeTask& task, std::chrono::milliseconds limit, NodeReport& report) {
+  const auto written = publish_file(answer_file(task.run_directory, task.mark, report.node),
+                                    task.mark, Lasts::kUntilPowerFails);
+  if (!written) report.write_error = written.error().message;
+  report.sees_mark = seen_within(limit, task.run_directory, [&] {
+    const auto mark = read_file(mark_file(task.run_directory, task.mark), 4096);
+    return mark && *mark == task.mark;
+  });
+  const std::string plan = task.run_directory + "/plan.json";
+  (void)seen_within(report.sees_mark ? limit : std::chrono::milliseconds(0), task.run_directory,
+                    [&] { return task.plan.empty() || hash_of(plan) == task.plan; });
+  report.plan = hash_of(plan);
+  report.knows_directory = true;
+  struct statvfs space {};
+  if (::statvfs(task.run_directory.c_str(), &space) != 0) return;
+  report.disk_free = static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
+  if (space.f_files > 0) report.inodes_free = static_cast<std::int64_t>(space.f_favail);
 }
 
 double core_speed(double seconds) {
@@ -114,11 +118,10 @@ NodeReport check_node(const NodeTask& task) {
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   report.binary = hash_of(task.binary);
   report.engine = hash_of(task.engine);
-  if (!task.run_directory.empty()) look_at_directory(task, report);
   report.temporary_error = temporary_error();
   report.memory_available = available_memory();
   report.open_files = most_open_files();
-  report.num_gpus = count_gpus();
+  if (task.gpus) report.num_gpus = static_cast<int>(cluster::gpus_here().size());
   if (task.gpus) report.gpu_error = gpu_complaint();
   report.speed = core_speed(kSpeedSeconds);
   return report;

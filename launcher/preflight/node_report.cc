@@ -12,6 +12,7 @@ std::string to_line(const NodeReport& report) {
                          {"engine", report.engine},
                          {"plan", report.plan},
                          {"time_s", run::number(report.time_s)},
+                         {"knows_directory", report.knows_directory},
                          {"sees_mark", report.sees_mark},
                          {"write_error", report.write_error},
                          {"disk_free", report.disk_free},
@@ -31,7 +32,8 @@ Result<NodeReport> report_from_line(std::string_view line) {
   NodeReport report;
   run::FieldReader reader(json, "report of a node");
   reader.get("node", report.node).get("binary", report.binary).get("engine", report.engine);
-  reader.get("plan", report.plan).get("time_s", report.time_s).get("sees_mark", report.sees_mark);
+  reader.get("plan", report.plan).get("time_s", report.time_s);
+  reader.get("knows_directory", report.knows_directory).get("sees_mark", report.sees_mark);
   reader.get("write_error", report.write_error).get("disk_free", report.disk_free);
   reader.get("inodes_free", report.inodes_free).get("temporary_error", report.temporary_error);
   reader.get("memory_available", report.memory_available).get("open_files", report.open_files);

@@ -16,6 +16,7 @@ struct NodeReport {
   std::string engine;             // of the engine beside it; empty: none
   std::string plan;               // of the run's plan.json as that node reads it; empty: it cannot
   double time_s = -1;             // its clock, since 1970
+  bool knows_directory = false;   // it has looked at the run directory; until then these are empty:
   bool sees_mark = false;         // the file that the supervisor has just made in the run directory
   std::string write_error;        // of a file of its own there; empty: written
   std::int64_t disk_free = -1;    // bytes that this user may still write in the run directory

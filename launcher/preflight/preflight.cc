@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 // One node that hangs must not hold up the others' ring, nor the step the run.
 constexpr std::chrono::seconds kRingLimit{2}, kStepLimit{5};
+// Those that have told of themselves may still wait for the mark and the plan to be seen there.
+constexpr std::chrono::seconds kDirectoryLimit{kStepLimit + 2 * kSeenWithin};
 constexpr std::chrono::milliseconds kTick{20};
 
 double wall_clock_s() {
@@ -35,23 +37,25 @@ class Marks {
       : root_(root), nodes_(nodes), mark_(mark) {}
   ~Marks() {
     if (root_.empty()) return;
-    ::unlink(mark_file(root_).c_str());
-    for (const auto& node : nodes_) ::unlink(answer_file(root_, node).c_str());
+    ::unlink(mark_file(root_, mark_).c_str());
+    for (const auto& node : nodes_) ::unlink(answer_file(root_, mark_, node).c_str());
   }
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
   Status put() const {
     return root_.empty() ? Status{}
-                         : publish_file(mark_file(root_), mark_, Lasts::kUntilPowerFails);
+                         : publish_file(mark_file(root_, mark_), mark_, Lasts::kUntilPowerFails);
   }
   // What a node wrote must be seen here too.
   void look_for_answers(std::vector<NodeReport>& reports) const {
     if (root_.empty()) return;
-    for (auto& report : reports) {
-      const auto answer = read_file(answer_file(root_, report.node), 4096);
-      if (!answer || *answer != mark_) report.sees_mark = false;
-    }
+    for (auto& report : reports)
+      report.sees_mark = report.sees_mark && seen_within(kSeenWithin, root_, [&] {
+                           const auto answer =
+                               read_file(answer_file(root_, mark_, report.node), 4096);
+                           return (answer && *answer == mark_) || !report.write_error.empty();
+                         });
   }
 
  private:
@@ -67,21 +71,28 @@ base::Command step(const Request& request, const RingHub& hub) {
       "--hub",        request.first_host,    "--port",   std::to_string(hub.port()),
       "--run",        request.directory.root};
   command.arguments.insert(command.arguments.end(), words.begin(), words.end());
+  if (const auto plan = hash_of(request.directory.plan()); !plan.empty())
+    command.arguments.insert(command.arguments.end(), {"--plan", plan});
   if (request.gpus) command.arguments.emplace_back("--gpus");
   command.environment.emplace_back("PTRAIN_CONTROL_TOKEN", hub.token());
   return command;
 }
 
+// A node reports before it looks at the run directory, and once more after that.
 std::vector<NodeReport> reports_in(const std::string& output) {
   std::vector<NodeReport> reports;
   std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);)
-    if (auto report = report_from_line(line)) reports.push_back(std::move(*report));
+  for (std::string line; std::getline(lines, line);) {
+    auto report = report_from_line(line);
+    if (!report) continue;
+    std::erase_if(reports, [&](const auto& earlier) { return earlier.node == report->node; });
+    reports.push_back(std::move(*report));
+  }
   return reports;
 }
 
 // Serves the ring until the step ends; all that it wrote.
-std::string run_step(base::Subprocess& process, RingHub& hub) {
+std::string run_step(base::Subprocess& process, RingHub& hub, std::size_t num_nodes) {
   const auto start = Clock::now();
   std::string output;
   for (;;) {
@@ -89,7 +100,8 @@ std::string run_step(base::Subprocess& process, RingHub& hub) {
     if (Clock::now() - start > kRingLimit) hub.close();
     output += process.read_output();
     if (process.poll()) break;
-    if (Clock::now() - start > kStepLimit) {
+    const auto took = Clock::now() - start;
+    if (took > kDirectoryLimit || (took > kStepLimit && reports_in(output).size() < num_nodes)) {
       process.signal_group(SIGKILL);
       break;
     }
@@ -133,7 +145,7 @@ Result<std::vector<Finding>> look_at_nodes(const Request& request, Needs needs) 
   needs.nodes = request.nodes;
   needs.directory = !request.directory.root.empty();
   PTRAIN_TRY(base::Subprocess process, base::Subprocess::start(step(request, hub)));
-  const std::string output = run_step(process, hub);
+  const std::string output = run_step(process, hub, request.nodes.size());
   needs.answered_s = wall_clock_s();
   auto reports = reports_in(output);
   if (reports.empty())

@@ -174,18 +174,26 @@ void check_size(const Shape& shape, std::size_t i, Breaches& out) {
                    tokens, kMostSteps, kMostTokens)});
 }
 
+// The other axes may take the rest. Where the job is not asked for here, it may have any number of
+// nodes.
+void check_ranks(const Cluster& cluster, std::int64_t product, const std::string& prefix,
+                 Breaches& out) {
+  const std::int64_t ranks = cluster.ranks_per_node, nodes = cluster.slurm.nodes;
+  if (ranks <= 0 || product <= 0) return;
+  if (nodes > 0 ? ranks * nodes % product == 0 : ranks % product == 0 || product % ranks == 0)
+    return;
+  std::string what =
+      fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product, ranks);
+  if (nodes > 0) what += fmt::format(" on {} nodes", nodes);
+  out.push_back({{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"}, what});
+}
+
 void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
   const Shape& shape = recipe.shapes[i];
   const Parallel& parallel = shape.parallel ? *shape.parallel : recipe.parallel;
   const std::string prefix = shape.parallel ? shape_path(i, "parallel.") : "parallel.";
-  const int ranks = recipe.cluster.ranks_per_node;
   const std::int64_t product = std::int64_t{parallel.dp} * parallel.shard;
-  // The other axes may take the rest.
-  if (ranks > 0 && product > 0 && ranks % product != 0) {
-    out.push_back(
-        {{prefix + "dp", prefix + "shard", "cluster.ranks_per_node"},
-         fmt::format("dp x shard is {}, but cluster.ranks_per_node is {}", product, ranks)});
-  }
+  check_ranks(recipe.cluster, product, prefix, out);
   if (parallel.prefetch && (parallel.zero == 1 || parallel.zero == 2)) {
     out.push_back(
         {{prefix + "prefetch", prefix + "zero"},

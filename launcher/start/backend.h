@@ -19,6 +19,7 @@ struct Launch {
   int num_nodes = 1;                     // each with as many ranks
   std::vector<std::string> nodes = {};   // their names; empty: whichever the backend takes
   std::vector<std::string> inside = {};  // stands before the worker: what opens its container
+  bool on_gpus = false;                  // ranks run on the GPUs of their nodes
 };
 
 // What the launcher program itself said about the rank that ended the job. rank -1: nothing.
@@ -28,6 +29,7 @@ struct LauncherReport {
   int code = 0;
   std::string lost_node = {};  // its ranks can say nothing any more
   std::string what = {};       // of a rank that could not be started
+  bool out_of_memory = false;  // the kernel killed it for want of memory
   bool operator==(const LauncherReport&) const = default;
 };
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "launcher/start/mpirun.h"
+#include "launcher/base/find_program.h"
 
 namespace ptrain::start {
 
@@ -50,7 +50,7 @@ Status check_container(const recipe::Container& container, const std::string& sr
                 "plugin pyxis",
                 "ask who runs this cluster to install pyxis, or set runtime: apptainer");
   }
-  if (!find_program("apptainer").empty()) return {};
+  if (!base::find_program("apptainer").empty()) return {};
   return fail(ExitCode::kEnvironment, "cluster.container: apptainer is not in PATH",
               "load its module before `ptrain run`, or set runtime: pyxis where Slurm has that");
 }

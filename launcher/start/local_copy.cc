@@ -15,6 +15,7 @@
 #include "core/base/hash.h"
 #include "core/run/json_fields.h"
 #include "launcher/base/descriptor.h"
+#include "launcher/base/file.h"
 
 namespace ptrain::start {
 
@@ -24,20 +25,12 @@ namespace fs = std::filesystem;
 using base::Descriptor;
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
+constexpr const char* kRemedy =
+    "ranks can start from the shared file system: leave cluster.local_copy out";
+
 tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
   return fail(ExitCode::kEnvironment,
-              fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)),
-              "ranks can start from the shared file system: leave cluster.local_copy out");
-}
-
-bool write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t size = ::write(file, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(size));
-  }
-  return true;
+              fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)), kRemedy);
 }
 
 // Its hash; what is read is written to `copy` unless that is -1.
@@ -52,7 +45,10 @@ Result<std::string> read_through(const std::string& path, int copy) {
     if (size == 0) return fmt::format("{:016x}", hasher.digest());
     const auto bytes = std::span<const std::byte>(piece).first(static_cast<std::size_t>(size));
     hasher.update(bytes);
-    if (copy >= 0 && !write_all(copy, bytes)) return failed("copy", path);
+    if (copy < 0) continue;
+    const std::string_view text(reinterpret_cast<const char*>(piece.data()), bytes.size());
+    if (const auto written = write_all(copy, path, text); !written)
+      return fail(ExitCode::kEnvironment, "cannot copy " + written.error().message, kRemedy);
   }
 }
 

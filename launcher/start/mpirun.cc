@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstdlib>
 
-#include "launcher/start/srun.h"
+#include "launcher/base/find_program.h"
+#include "launcher/start/network.h"
 
 namespace ptrain::start {
 
@@ -39,17 +39,6 @@ bool can_read_memory_of_others() {
   return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
 }
 
-std::string find_in_path(std::string_view folders, const std::string& name) {
-  while (!folders.empty()) {
-    const auto end = folders.find(':');
-    const std::string path = std::string(folders.substr(0, end)) + "/" + name;
-    if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;
-    if (end == std::string_view::npos) break;
-    folders.remove_prefix(end + 1);
-  }
-  return "";
-}
-
 Result<int> mpirun_version(std::string_view output, const std::string& path) {
   constexpr std::string_view kName = "(Open MPI)";
   const auto line = output.substr(0, output.find('\n'));
@@ -61,22 +50,17 @@ Result<int> mpirun_version(std::string_view output, const std::string& path) {
               std::string(kRemedy));
 }
 
-std::string find_program(const std::string& name) {
-  const char* folders = std::getenv("PATH");
-  return find_in_path(folders == nullptr ? "" : folders, name);
-}
-
-Result<Mpirun> Mpirun::find(const std::string& last_node) {
-  const std::string path = find_program("mpirun");
+Result<Mpirun> Mpirun::find(const std::string& last_node, const std::string& interface) {
+  const std::string path = base::find_program("mpirun");
   if (path.empty())
     return fail(ExitCode::kEnvironment, "no Open MPI: mpirun is not in PATH", std::string(kRemedy));
   PTRAIN_TRY(const base::Finished version, base::run_to_end({{path, "--version"}, {}}));
   PTRAIN_TRY(const int major, mpirun_version(version.output, path));
-  return Mpirun(path, {major, ::geteuid() == 0, can_read_memory_of_others(), last_node});
+  return Mpirun(path, {major, ::geteuid() == 0, can_read_memory_of_others(), last_node, interface});
 }
 
 Result<std::string> Mpirun::control_host() const {
-  return is_in_job() ? address_towards(traits_.last_node) : "127.0.0.1";
+  return is_in_job() ? meeting_address(traits_.interface, traits_.last_node) : "127.0.0.1";
 }
 
 // On one machine Open MPI needs neither networks nor remote shells; looking for them costs it

@@ -14,14 +14,16 @@ namespace ptrain::start {
 class Mpirun : public Backend {
  public:
   // The mpirun of PATH, when it is Open MPI 4.1 or newer (kEnvironment otherwise).
-  // `last_node`: of the Slurm job in which it is to start ranks.
-  static Result<Mpirun> find(const std::string& last_node = "");
+  // `last_node`: of the Slurm job in which it is to start ranks; `interface`: of the network that
+  // nodes meet on.
+  static Result<Mpirun> find(const std::string& last_node = "", const std::string& interface = "");
 
   struct Traits {
     int major = 4;  // version of Open MPI
     bool is_root = false;
     bool single_copy = true;     // ranks may read one another's memory (cross-memory attach)
     std::string last_node = {};  // of a Slurm job: the way to it is the way to all; empty: no job
+    std::string interface = {};  // as for srun
   };
   Mpirun(std::string path, Traits traits) : path_(std::move(path)), traits_(traits) {}
 
@@ -47,10 +49,5 @@ Result<int> mpirun_version(std::string_view output, const std::string& path);
 // Whether one process may read the memory of another. Containers often forbid the call by seccomp;
 // Open MPI then fails in the first large message.
 bool can_read_memory_of_others();
-
-// The path of an executable in a PATH-like list of folders, or empty.
-std::string find_in_path(std::string_view folders, const std::string& name);
-// The same in this process's PATH.
-std::string find_program(const std::string& name);
 
 }  // namespace ptrain::start

@@ -1,18 +1,13 @@
 #include "launcher/start/srun.h"
 
-#include <arpa/inet.h>
 #include <fmt/ranges.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <signal.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <memory>
+
+#include "launcher/start/network.h"
 
 namespace ptrain::start {
 
@@ -29,6 +24,8 @@ LauncherReport ending(int rank, std::string_view text) {
     std::from_chars(text.data(), text.data() + text.size(), report.code);
     return report;
   }
+  report.out_of_memory = text.starts_with("Out Of Memory");  // of Slurm's control groups
+  if (report.out_of_memory) report.signal = SIGKILL;
   for (int signal = 1; signal < 32; ++signal)
     if (text.starts_with(::strsignal(signal))) report.signal = signal;
   return report;
@@ -56,6 +53,9 @@ std::vector<std::string> Srun::placement(const Launch& launch) const {
       "--distribution=block:block"};
   // Slot after slot of the plan's map: each rank on cores of its own, threads on none of another's.
   if (traits_.cpu_bind && per_node <= traits_.cpus) out.emplace_back("--cpu-bind=cores");
+  // Each rank sees all GPUs of its node, whatever the site's defaults are, and takes its own by
+  // number: with one of them visible, GPUs cannot reach one another's memory.
+  if (traits_.gpu_bind && launch.on_gpus) out.emplace_back("--gpu-bind=none");
   if (!launch.nodes.empty())
     out.push_back(fmt::format("--nodelist={}", fmt::join(launch.nodes, ",")));
   // A step whose node is lost holds its CPUs until Slurm finds that out, minutes later.
@@ -127,32 +127,8 @@ bool knows_option(std::string_view help, std::string_view option) {
   return help.find(option) != std::string_view::npos;
 }
 
-Result<std::string> Srun::control_host() const { return address_towards(traits_.last_node); }
-
-// A datagram socket that is connected sends nothing, but knows its way.
-Result<std::string> address_towards(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (const int status = ::getaddrinfo(host.c_str(), "9", &hints, &found); status != 0)
-    return fail(ExitCode::kEnvironment,
-                fmt::format("the node {} has no address here: {}", host, ::gai_strerror(status)),
-                "start ptrain where the names of the nodes are known");
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  const int file = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in mine{};
-  socklen_t size = sizeof mine;
-  const bool known = file >= 0 && ::connect(file, found->ai_addr, found->ai_addrlen) == 0 &&
-                     ::getsockname(file, reinterpret_cast<sockaddr*>(&mine), &size) == 0;
-  const int why = errno;
-  if (file >= 0) ::close(file);
-  if (!known)
-    return fail(ExitCode::kEnvironment,
-                fmt::format("there is no way to the node {}: {}", host, std::strerror(why)));
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, &mine.sin_addr, text.data(), text.size());
-  return std::string(text.data());
+Result<std::string> Srun::control_host() const {
+  return meeting_address(traits_.interface, traits_.last_node);
 }
 
 }  // namespace ptrain::start

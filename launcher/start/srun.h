@@ -14,11 +14,13 @@ namespace ptrain::start {
 class Srun : public Backend {
  public:
   struct Traits {
-    std::string last_node;    // of the job: the way to it is the way to all
-    int cpus = 1;             // that the job has on each node, at least
-    bool single_copy = true;  // as for mpirun
-    bool overlap = false;     // steps hold a job's CPUs for themselves unless they say --overlap
-    bool cpu_bind = false;    // knows --cpu-bind
+    std::string last_node;       // of the job: the way to it is the way to all
+    int cpus = 1;                // that the job has on each node, at least
+    bool single_copy = true;     // as for mpirun
+    bool overlap = false;        // steps hold a job's CPUs for themselves unless they say --overlap
+    bool cpu_bind = false;       // knows --cpu-bind
+    bool gpu_bind = false;       // knows --gpu-bind
+    std::string interface = {};  // of the network that nodes meet on; empty: that on the way
   };
   Srun(std::string path, Traits traits) : path_(std::move(path)), traits_(std::move(traits)) {}
 
@@ -39,8 +41,5 @@ class Srun : public Backend {
 // CPUs without --overlap.
 Result<std::string> help_of(const std::string& srun);
 bool knows_option(std::string_view help, std::string_view option);
-
-// Our IPv4 address on the way to a host, as numbers.
-Result<std::string> address_towards(const std::string& host);
 
 }  // namespace ptrain::start

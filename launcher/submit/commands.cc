@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "launcher/base/find_program.h"
 #include "launcher/base/subprocess.h"
 #include "launcher/cluster/slurm_command.h"
-#include "launcher/start/mpirun.h"
 
 namespace ptrain::submit {
 
@@ -45,7 +45,7 @@ Result<base::Finished> run(const Submission& submission, std::string_view how) {
 
 }  // namespace
 
-bool has_slurm() { return !start::find_program("sbatch").empty(); }
+bool has_slurm() { return !base::find_program("sbatch").empty(); }
 
 Result<std::string> test(const Submission& submission) {
   PTRAIN_TRY(const base::Finished done, run(submission, "--test-only"));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "launcher/cluster/hostlist.h"
 #include "launcher/cluster/slurm_command.h"
 
 namespace ptrain::submit {
@@ -106,11 +107,8 @@ Result<LoginNode> probe(const Slurm& slurm) {
   seen.cluster = cluster_name(config);
   PTRAIN_TRY(seen.mpi_plugins, cluster::ask_slurm({"srun", "--mpi=list"}));
   PTRAIN_TRY(seen.srun_help, cluster::ask_slurm({"srun", "--help"}));
-  if (slurm.exclude.empty()) return seen;
-  PTRAIN_TRY(const std::string names,
-             cluster::ask_slurm({"scontrol", "show", "hostnames", slurm.exclude}));
-  std::istringstream lines(names);
-  for (std::string line; std::getline(lines, line);) seen.excluded.push_back(line);
+  // What is no list of names sbatch refuses, in its own words.
+  if (auto names = cluster::expand_hostlist(slurm.exclude)) seen.excluded = std::move(*names);
   return seen;
 }
 

@@ -15,9 +15,15 @@ namespace {
 
 std::string cores_of(const run::RankPlace& place, int threads) {
   const int first = place.slot * threads;
-  if (place.gpu >= 0) return fmt::format("GPU {}", place.gpu);
   return threads == 1 ? fmt::format("core {}", first)
                       : fmt::format("cores {}-{}", first, first + threads - 1);
+}
+
+std::string devices_of(const run::RankPlace& place, const Seats& seats) {
+  const auto node = seats.find(place.node);
+  const auto slot = static_cast<std::size_t>(place.slot);
+  if (node != seats.end() && slot < node->second.size()) return node->second[slot];
+  return place.gpu >= 0 ? fmt::format("GPU {}", place.gpu) : "";
 }
 
 double bytes_of(const run::ClassPrediction& one) {
@@ -41,12 +47,19 @@ run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names) {
   return supervise::moved(std::move(plan), names);
 }
 
-std::string rank_map(const run::Plan& plan) {
+std::string rank_map(const run::Plan& plan, const Seats& seats) {
   const int threads = plan.shapes.empty() ? 1 : plan.shapes.front().threads;
-  std::string text = fmt::format("{} ranks on {} nodes (any-N: the N-th that Slurm gives):\n",
-                                 plan.ranks.size(), supervise::nodes_of(plan).size());
-  for (const auto& place : plan.ranks)
-    text += fmt::format("  rank {}: {}, {}\n", place.rank, place.node, cores_of(place, threads));
+  const auto nodes = supervise::nodes_of(plan);
+  const bool is_open = !nodes.empty() && nodes.front().starts_with("any-");
+  std::string text = fmt::format(
+      "{} ranks on {} nodes, {} on each{}:\n", plan.ranks.size(), nodes.size(),
+      ranks_per_node(plan),
+      is_open ? " (any-N: the N-th that Slurm gives; its ranks use the NICs nearest to them)" : "");
+  for (const auto& place : plan.ranks) {
+    const auto devices = devices_of(place, seats);
+    text += fmt::format("  rank {}: {}, {}{}{}\n", place.rank, place.node, cores_of(place, threads),
+                        devices.empty() ? "" : ", ", devices);
+  }
   for (const auto& shape : plan.shapes) {
     text += fmt::format("shape {}: {}\n", shape.name, supervise::in_words(shape.layout));
     for (const auto& one : shape.predicted.classes)

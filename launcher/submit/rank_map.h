@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,11 @@ int ranks_per_node(const run::Plan& plan);
 // is.
 run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names);
 
-// Where each rank runs and what it holds, a line a rank and a line a shape, for --dry-run.
-std::string rank_map(const run::Plan& plan);
+// Of each node that was asked, what its places are in devices, in their order.
+using Seats = std::map<std::string, std::vector<std::string>>;
+
+// Where each rank runs and what it holds, a line a rank and a line a shape, for --dry-run. Devices
+// of a node that could not be asked are found by its ranks.
+std::string rank_map(const run::Plan& plan, const Seats& seats = {});
 
 }  // namespace ptrain::submit

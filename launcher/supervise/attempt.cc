@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "launcher/base/plan_file.h"
 #include "launcher/start/container.h"
 #include "launcher/supervise/control_server.h"
+#include "launcher/supervise/event_fields.h"
 #include "launcher/supervise/memory_kills.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/processes.h"
@@ -66,6 +68,7 @@ class Attempt {
   double looked_at_ = -kLook, ticked_at_ = 0;
   bool stop_asked_ = false;
   bool time_is_up_ = false;
+  std::int64_t published_ = -1;
   Listeners listeners_;
 };
 
@@ -89,7 +92,10 @@ void Attempt::obey(const Record& record) {
   if (record.kind == run::EventKind::kShapeFinished)
     listeners_.measurements.shape_finished(record.fields);
   if (record.kind == run::EventKind::kCheckpointStarted) listeners_.save_times.save_started(now());
-  if (record.kind == run::EventKind::kCheckpointPublished) listeners_.save_times.save_ended(now());
+  if (record.kind == run::EventKind::kCheckpointPublished) {
+    listeners_.save_times.save_ended(now());
+    published_ = std::max(published_, integer_of(record.fields, "step", -1));
+  }
   for (const auto& line : event_lines(record.kind, record.fields)) listeners_.progress.say(line);
 }
 
@@ -142,10 +148,11 @@ void Attempt::end(base::ExitStatus status) {
   while (has_news(std::chrono::milliseconds(0), -1)) {
   }  // last words are already in the sockets
   output_ += process_.read_output();
-  const bool out_of_memory = memory_kills_.count() > kills_before_;
+  const auto report = setup_.backend.report(output_);
+  std::string where = report.out_of_memory ? "in the rank's control group, as Slurm says" : "";
+  if (memory_kills_.count() > kills_before_) where = memory_kills_.where();
   kill_descendants(0, Owned::kKill, kKillLimit, setup_.apart);
-  feed(LauncherEnded{status, setup_.backend.report(output_),
-                     out_of_memory ? memory_kills_.where() : ""});
+  feed(LauncherEnded{status, report, where});
 }
 
 // USR2 comes from `ptrain stop`, INT from a terminal; the others from Slurm where there is a job.
@@ -182,7 +189,7 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   const std::string log = setup_.directory.launcher_log(setup_.request.attempt);
   if (const auto kept = publish_file(log, output_); !kept && setup_.folder.is_there())
     listeners_.progress.say("warning: " + kept.error().message);
-  return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_};
+  return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_, published_};
 }
 
 }  // namespace
@@ -197,6 +204,7 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
   attempt.launch.num_ranks = shape.layout.num_ranks();
   attempt.launch.threads = shape.threads;
   attempt.launch.num_nodes = run::num_nodes(plan);
+  attempt.launch.on_gpus = !plan.ranks.empty() && plan.ranks.front().gpu >= 0;
   if (!setup.nodes.empty()) attempt.launch.nodes = nodes_of(plan);
   for (int rank = 0; rank < attempt.launch.num_ranks; ++rank)
     attempt.rank_nodes.push_back(plan.ranks[static_cast<std::size_t>(rank)].node);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct AttemptSetup {
 struct AttemptEnd {
   run::Verdict verdict;
   std::string next_shape;
-  bool time_is_up = false;  // it was stopped because the Slurm job ends
+  bool time_is_up = false;      // it was stopped because the Slurm job ends
+  std::int64_t published = -1;  // step of the last checkpoint that ranks told of; -1: none
 };
 
 // Attempt `number` at one shape of `plan`, which may be another than the run's: makes its folder

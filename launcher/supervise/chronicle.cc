@@ -96,10 +96,10 @@ std::vector<std::string> chronicle(std::span<const run::Event> events) {
   return writer.lines();
 }
 
-std::string goodput_text(const run::Verdict& verdict) {
-  if (verdict.held_s <= 0) return "";
+std::string goodput_text(double trained_s, double held_s) {
+  if (held_s <= 0) return "";
   return fmt::format("trained for {:.1f} s of {:.1f} s in which machines were held ({:.0f} %)",
-                     verdict.trained_s, verdict.held_s, 100 * verdict.trained_s / verdict.held_s);
+                     trained_s, held_s, 100 * trained_s / held_s);
 }
 
 }  // namespace ptrain::supervise

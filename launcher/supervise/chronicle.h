@@ -13,6 +13,6 @@ namespace ptrain::supervise {
 std::vector<std::string> chronicle(std::span<const run::Event> events);
 
 // "trained for 31.2 s of 40.0 s in which machines were held (78 %)"; empty where nothing was held.
-std::string goodput_text(const run::Verdict& verdict);
+std::string goodput_text(double trained_s, double held_s);
 
 }  // namespace ptrain::supervise

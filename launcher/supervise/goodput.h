@@ -1,8 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/run/event.h"
 
 namespace ptrain::supervise {
 
@@ -16,5 +20,15 @@ class Goodput {
  private:
   std::vector<std::pair<std::int64_t, double>> sums_;  // step, seconds up to its end; rising
 };
+
+// Of a whole run, whatever the number of its supervisors.
+
+// Seconds in which they held its machines: each from its start to the last event that it wrote, so
+// that one that was killed counts too.
+double held_s(std::span<const run::Event> events);
+
+// Seconds of the steps in the text of metrics.jsonl, up to this one. Steps that did not last are
+// not there: the next attempt cuts them off.
+double trained_s(std::string_view metrics, std::int64_t last_step);
 
 }  // namespace ptrain::supervise

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "launcher/base/find_program.h"
 #include "launcher/base/subprocess.h"
-#include "launcher/start/mpirun.h"
 #include "launcher/supervise/report.h"
 
 namespace ptrain::supervise {
@@ -20,7 +20,7 @@ tl::unexpected<Error> failed(const std::string& command, const std::string& how)
 }
 
 std::string program_of(const std::string& name) {
-  return name.find('/') != std::string::npos ? name : start::find_program(name);
+  return name.find('/') != std::string::npos ? name : base::find_program(name);
 }
 
 }  // namespace

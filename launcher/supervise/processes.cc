@@ -18,42 +18,45 @@ namespace ptrain::supervise {
 
 namespace {
 
-// Parent of a process that is not a zombie; 0 otherwise.
-int parent_of(int pid) {
+struct Process {
+  int parent = 0;
+  bool is_zombie = false;
+};
+
+Process process_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(file, line);
   const auto name_end = line.rfind(')');  // the name before it may hold anything
-  if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
-  if (line[name_end + 2] == 'Z') return 0;
-  int parent = 0;
-  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), parent);
-  return parent;
+  if (name_end == std::string::npos || name_end + 4 >= line.size()) return {};
+  Process process{0, line[name_end + 2] == 'Z'};
+  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), process.parent);
+  return process;
 }
 
-std::map<int, int> parents_of_all() {
-  std::map<int, int> parents;
+std::map<int, Process> all_processes() {
+  std::map<int, Process> processes;
   DIR* folder = ::opendir("/proc");
-  if (folder == nullptr) return parents;
+  if (folder == nullptr) return processes;
   while (const dirent* entry = ::readdir(folder)) {
     int pid = 0;
     std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), pid);
-    if (pid > 0) parents[pid] = parent_of(pid);
+    if (pid > 0) processes[pid] = process_of(pid);
   }
   ::closedir(folder);
-  return parents;
+  return processes;
 }
 
-// But for `spare`, and for `apart` and all below it.
+// Without zombies, `spare`, and `apart` and all below it.
 std::vector<int> descendants(int spare, int apart) {
-  const auto parents = parents_of_all();
+  const auto processes = all_processes();
   std::vector<int> result;
-  for (const auto& [pid, direct] : parents) {
-    int parent = pid == apart ? 0 : direct;
+  for (const auto& [pid, process] : processes) {
+    int parent = pid == apart || process.is_zombie ? 0 : process.parent;
     for (int depth = 0; depth < 64 && parent > 1 && parent != ::getpid(); ++depth) {
       if (parent == apart) break;
-      const auto next = parents.find(parent);
-      parent = next == parents.end() ? 0 : next->second;
+      const auto next = processes.find(parent);
+      parent = next == processes.end() ? 0 : next->second.parent;
     }
     if (parent == ::getpid() && pid != spare) result.push_back(pid);
   }
@@ -61,14 +64,11 @@ std::vector<int> descendants(int spare, int apart) {
 }
 
 // Takes away the zombies among our adopted children, but leaves `owned` and `apart` to their
-// owners.
+// owners. Waiting for any child would find such a one again and again, and none of the others.
 void reap(int owned, int apart) {
-  siginfo_t info{};
-  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
-    if (info.si_pid == owned || info.si_pid == apart) return;
-    ::waitpid(info.si_pid, nullptr, WNOHANG);
-    info = {};
-  }
+  for (const auto& [pid, process] : all_processes())
+    if (process.is_zombie && process.parent == ::getpid() && pid != owned && pid != apart)
+      ::waitpid(pid, nullptr, WNOHANG);
 }
 
 }  // namespace

@@ -22,14 +22,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
+tl::unexpected<Error> cannot_create(const std::string& path, const std::string& why) {
+  return fail(ExitCode::kEnvironment, fmt::format("cannot create {}: {}", path, why),
+              "run where you may write, or give --directory");
+}
+
 Status make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return {};
   if (errno == EEXIST)
     return fail(ExitCode::kUsage, fmt::format("{} exists already", path),
                 "choose another --directory, or continue it with `ptrain resume`");
-  return fail(ExitCode::kEnvironment,
-              fmt::format("cannot create {}: {}", path, std::strerror(errno)),
-              "run where you may write, or give --directory");
+  return cannot_create(path, std::strerror(errno));
 }
 
 // The number behind `prefix` in `name`, when nothing follows it.
@@ -82,8 +85,10 @@ bool FolderWatch::is_there() const {
 
 Result<run::Directory> create_run(const std::string& path) {
   const std::string root = absolute_path(path);
+  const std::string parent = fs::path(root).parent_path().string();
   std::error_code error;
-  fs::create_directories(fs::path(root).parent_path(), error);
+  fs::create_directories(parent, error);
+  if (error) return cannot_create(parent, error.message());
   PTRAIN_CHECK(make_folder(root));
   const run::Directory directory{root};
   for (const auto& folder : {root + "/logs", directory.trace(), directory.checkpoints()})

@@ -70,7 +70,10 @@ class Supervisor {
     for (const auto& line : lines) progress_.say(line);
   }
 
-  std::int64_t newest_checkpoint() const { return newest_step(setup_.directory); }
+  // A folder may be seen late here (see seen_within in launcher/base/file.h): ranks tell, too.
+  std::int64_t newest_checkpoint() const {
+    return std::max(newest_step(setup_.directory), published_);
+  }
   // The shape of the next step, as far as the names of checkpoints tell. When the newest is
   // damaged the engine knows better, and asks for another shape.
   // With all steps done, someone has found the last checkpoint damaged.
@@ -96,6 +99,7 @@ class Supervisor {
   std::vector<std::string> nodes_;  // of the job, that may be used
   FolderWatch folder_{setup_.directory};
   Clock::time_point start_ = Clock::now();
+  std::int64_t published_ = -1;                          // the last that ranks told of
   std::int64_t first_checkpoint_ = newest_checkpoint();  // of this job
   int attempt_ = 0;
   int num_restarts_ = 0;
@@ -222,7 +226,8 @@ run::Verdict Supervisor::finish(run::Verdict verdict) {
                   {{"code", static_cast<int>(verdict.code)}, {"reason", verdict.reason}}));
   say_all(measurements_.beside(plan_));
   say_all(failure_lines(setup_.directory, verdict));
-  if (const auto text = goodput_text(verdict); is_failure(verdict.code) && !text.empty())
+  if (const auto text = goodput_text(verdict.trained_s, verdict.held_s);
+      is_failure(verdict.code) && !text.empty())
     progress_.say(text);
   progress_.say("run directory: " + setup_.directory.root);
   progress_.say(verdict_line(verdict));
@@ -271,6 +276,7 @@ run::Verdict Supervisor::attempts() {
     const auto ended = attempt(shape);
     if (!ended) return verdict_of(ended.error());
     const AttemptEnd& end = *ended;
+    published_ = std::max(published_, end.published);
     const Decision decision = judge(end);
     run::Verdict verdict = end.verdict;
     if (verdict.step == 0)  // it ended before its first step

@@ -1,9 +1,10 @@
 // An engine without tensors for tests of starting and watching: its ranks count steps and, told by
 // the environment, fail in a chosen way.
-//   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exit0 exit3 error oom kill segv freeze
+//   PTRAIN_FAKE="RANK:ACTION@STEP,..."  actions: exitCODE raiseSIGNAL error oom kill segv freeze
 //                                       stall lag; deaf (busy, and TERM does nothing); helper
 //                                       (starts a child that TERM does not end, and goes on)
-//   PTRAIN_FAKE_SHOW                    a variable whose value each rank writes to its log
+//   PTRAIN_FAKE_SHOW                    variables, by commas, whose values each rank writes to its
+//                                       log
 //   PTRAIN_FAKE_TALK                    a line to the log a step, and half a line at the end
 //   PTRAIN_FAKE_START                   slow: it never gets to its first step
 //   PTRAIN_FAKE_STEP_MS                 milliseconds of a step (20)
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -94,8 +96,8 @@ void act(const std::string& action) {
   if (action.empty() || (!once.empty() && ::access(once.c_str(), F_OK) == 0)) return;
   if (!once.empty()) ::close(::open(once.c_str(), O_CREAT | O_WRONLY, 0600));
   std::fprintf(stderr, "fake: %s\n", action.c_str());
-  if (action == "exit0") ::_exit(0);
-  if (action == "exit3") ::_exit(3);
+  if (action.starts_with("exit")) ::_exit(std::stoi(action.substr(4)));
+  if (action.starts_with("raise")) ::raise(std::stoi(action.substr(5)));
   if (action == "error") throw EngineError(ExitCode::kNonFinite, "the loss is not a number");
   if (action == "kill") ::raise(SIGKILL);
   if (action == "segv") ::raise(SIGSEGV);
@@ -192,7 +194,8 @@ void train(const run::Request& request, int rank, control::ControlClient& contro
                                collective.waiting};
   });
   if (variable("PTRAIN_FAKE_START") == "slow") sleep_for_ever();
-  if (const std::string name = variable("PTRAIN_FAKE_SHOW"); !name.empty())
+  std::istringstream names(variable("PTRAIN_FAKE_SHOW"));
+  for (std::string name; std::getline(names, name, ',');)
     std::printf("%s=[%s]\n", name.c_str(), variable(name.c_str()).c_str());
   control.set_phase("step");
   if (rank == 0)
@@ -246,5 +249,6 @@ extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const c
   }
   const auto request = run::request_from_json_text(text);
   if (!request || request->mode != run::Mode::kTrain) return 3;
-  return run_rank(*request, std::stoi(variable("OMPI_COMM_WORLD_RANK", "0")));
+  const std::string by_mpirun = variable("OMPI_COMM_WORLD_RANK", "0");
+  return run_rank(*request, std::stoi(variable("PMIX_RANK", by_mpirun.c_str())));
 }

@@ -2,8 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "launcher/base/file.h"
 
@@ -62,6 +64,26 @@ TEST_F(File, AFailedPublicationLeavesNothing) {
   EXPECT_EQ(status.error().code, ExitCode::kEnvironment);
   EXPECT_EQ(num_entries(), 1U);
   EXPECT_FALSE(publish_file(path("no/such"), "text"));
+}
+
+// As a file of another node on a file system that tells of it late.
+TEST_F(File, OneThatComesLateIsAwaited) {
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ASSERT_TRUE(publish_file(path("late"), "here"));
+  });
+  EXPECT_FALSE(read_file(path("late"), 9));
+  EXPECT_EQ(await_file(path("late"), 9).value_or("nothing"), "here");
+  late.join();
+}
+
+TEST_F(File, OneThatNeverComesIsNamedOnceTheTimeIsOver) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto never = await_file(path("never"), 9, std::chrono::milliseconds(200));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().message, path("never") + ": not seen here within 0.2 s");
+  EXPECT_NE(never.error().hint.find("all nodes share"), std::string::npos);
 }
 
 TEST(Paths, AreMadeAbsolute) {

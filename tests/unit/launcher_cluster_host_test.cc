@@ -17,19 +17,6 @@ TEST(Limits, ReadCgroupFiles) {
   EXPECT_EQ(bytes_from_memory_max(""), std::nullopt);
 }
 
-// As nvidia-smi prints them; the variable as CUDA reads it.
-TEST(Gpus, AreThoseThatTheDriverListsAndTheProcessMaySee) {
-  constexpr std::int64_t kMib = 1 << 20;
-  const char* two = "81559\n40960\n";
-  EXPECT_EQ(gpus_from_nvidia_smi(two, nullptr), (Gpus{2, 40960 * kMib}));
-  EXPECT_EQ(gpus_from_nvidia_smi(two, "1"), (Gpus{1, 40960 * kMib}));
-  EXPECT_EQ(gpus_from_nvidia_smi(two, "0,1,2,3").count, 2);
-  EXPECT_EQ(gpus_from_nvidia_smi(two, "").count, 0);
-  EXPECT_EQ(gpus_from_nvidia_smi(two, "-1").count, 0);
-  EXPECT_EQ(gpus_from_nvidia_smi("No devices were found\n", nullptr), Gpus{});
-  EXPECT_EQ(gpus_from_nvidia_smi("", nullptr), Gpus{});
-}
-
 TEST(Host, IsWithinWhatTheSystemSays) {
   const auto host = this_host();
   ASSERT_TRUE(host);

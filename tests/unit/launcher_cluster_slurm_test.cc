@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "launcher/cluster/slurm.h"
 
 namespace ptrain::cluster {
@@ -23,6 +27,55 @@ TEST(Slurm, NodeFacts) {
             (NodeFacts{"node1", 2, std::int64_t{191845} << 20}));
   EXPECT_EQ(node_facts("NodeName=a RealMemory=1 ThreadsPerCore=1"), (NodeFacts{"a", 1, 0}));
   EXPECT_EQ(node_facts("slurm_load_node error"), NodeFacts{});
+}
+
+// With a scontrol of ours, or none, in PATH.
+class Scontrol : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ptrain-slurm-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    path_ = std::getenv("PATH");
+    ::setenv("PATH", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    ::setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+  void install(const std::string& script) const {
+    const std::string tool = folder_ + "/scontrol";
+    std::ofstream(tool) << "#!/bin/sh\n" << script;
+    std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+  }
+  std::string folder_, path_;
+  const Allocation two_{"7", "node[1-2]", 2, "8(x2)", "", "", false, 0};
+};
+
+TEST_F(Scontrol, TellsOfNodes) {
+  install(
+      "echo 'NodeName=node1 RealMemory=2048 ThreadsPerCore=2'; echo 'NodeName=node2 "
+      "RealMemory=1024'");
+  const auto cluster = allocated_cluster(two_);
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(cluster->nodes[0], (Node{"node1", 4, std::int64_t{2} << 30}));
+  EXPECT_EQ(cluster->nodes[1], (Node{"node2", 8, std::int64_t{1} << 30}));
+}
+
+TEST_F(Scontrol, IsDoneWithoutWhereThereIsNone) {
+  const auto cluster = allocated_cluster(two_);
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(cluster->nodes[1].num_cores, 8);
+  EXPECT_GT(cluster->nodes[1].memory_bytes, 0);
+}
+
+TEST_F(Scontrol, ThatFailsIsNotTakenForNone) {
+  install("echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1");
+  const auto cluster = allocated_cluster(two_);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().code, ExitCode::kEnvironment);
+  EXPECT_EQ(cluster.error().message,
+            "Slurm does not tell of the nodes of this job: scontrol: slurm_load_node error: Unable "
+            "to contact slurm controller");
 }
 
 }  // namespace

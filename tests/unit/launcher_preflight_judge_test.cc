@@ -12,8 +12,8 @@ struct Case {
 
   Case() {
     for (const auto& node : needs.nodes) {
-      reports.push_back(
-          {node, "b", "e", "p", 500.5, true, "", 2000, 5000, "", 2000, 1024, 0, 10, "", 1e9, ""});
+      reports.push_back({node, "b", "e", "p", 500.5, true, true, "", 2000, 5000, "", 2000, 1024, 0,
+                         10, "", 1e9, ""});
     }
   }
   NodeReport& third() { return reports[2]; }
@@ -50,7 +50,9 @@ TEST(Judge, RefusesWhatCannotWork) {
   EXPECT_EQ(refused([](auto& r) { r.engine = ""; }), "has no engine");
   EXPECT_EQ(refused([](auto& r) { r.plan = "x"; }), "reads another plan.json than the others");
   EXPECT_EQ(refused([](auto& r) { r.sees_mark = false; }),
-            "does not see what is written to the run directory elsewhere");
+            "does not see what is written to the run directory elsewhere, not even 10 s later");
+  EXPECT_EQ(refused([](auto& r) { r.knows_directory = false; }),
+            "does not get done with looking at the run directory");
   EXPECT_EQ(refused([](auto& r) { r.write_error = "read-only"; }), "read-only");
   EXPECT_EQ(refused([](auto& r) { r.inodes_free = 3; }),
             "only 3 more files fit where the run directory is");
@@ -99,8 +101,8 @@ TEST(Judge, TwoNodesHaveNoMedian) {
 }
 
 TEST(NodeReport, ComesBack) {
-  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, "w", 7,  -1,
-                          "t",    9,   10, 2,   3.5, "n",  4,   "g"};
+  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, true, "w", 7,
+                          -1,     "t", 9,  10,  2,   3.5,  "n",  4,   "g"};
   EXPECT_EQ(report_from_line(to_line(report)), report);
   for (const char* line : {"", "{}", "srun: error: node1: task 0: Killed", "[1]"})
     EXPECT_FALSE(report_from_line(line)) << line;

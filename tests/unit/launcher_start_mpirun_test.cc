@@ -78,12 +78,5 @@ TEST(Mpirun, OtherMpisAreRefused) {
   }
 }
 
-TEST(Mpirun, IsFoundInPath) {
-  EXPECT_EQ(find_in_path("/nowhere:/bin:/usr/bin", "sh"), "/bin/sh");
-  EXPECT_EQ(find_in_path("/nowhere:", "sh"), "");
-  EXPECT_EQ(find_in_path("", "sh"), "");
-  EXPECT_EQ(find_in_path("relative", "sh"), "");
-}
-
 }  // namespace
 }  // namespace ptrain::start

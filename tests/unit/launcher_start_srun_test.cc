@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
 
 #include "launcher/start/srun.h"
 
@@ -72,11 +75,25 @@ TEST(Srun, ReadsWhoDiedFirst) {
     EXPECT_EQ(srun.report(text), LauncherReport{}) << text;
 }
 
-TEST(Srun, TheWayToANode) {
-  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
-  const auto none = address_towards("no-such-node.invalid");
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ExitCode::kEnvironment);
+TEST(Srun, SeesAllGpusOfANode) {
+  Launch launch{"/bin/ptrain", "/r", "t", 4, 1, 2};
+  const auto binds = [&](bool known) {
+    Srun::Traits traits{"node2", 4};
+    traits.gpu_bind = known;
+    const auto words = Srun("/bin/srun", traits).command(launch).arguments;
+    return std::ranges::count(words, "--gpu-bind=none");
+  };
+  EXPECT_EQ(binds(true), 0);
+  launch.on_gpus = true;
+  EXPECT_EQ(binds(true), 1);
+  EXPECT_EQ(binds(false), 0);
+}
+
+TEST(Srun, TellsOfWantOfMemory) {
+  LauncherReport killed{1, SIGKILL};
+  killed.out_of_memory = true;
+  EXPECT_EQ(Srun("/bin/srun", {"node2", 4}).report("srun: error: node2: task 1: Out Of Memory\n"),
+            killed);
 }
 
 }  // namespace

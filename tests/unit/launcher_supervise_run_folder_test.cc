@@ -97,6 +97,14 @@ TEST_F(RunFolder, TheWatchSeesWhatBecomesOfTheFolder) {
   EXPECT_FALSE(watch.is_there());
 }
 
+// The folder above is what cannot be made, and why it cannot is what counts.
+TEST_F(RunFolder, AFolderAboveThatCannotBeMadeIsNamed) {
+  std::ofstream(folder_ + "/file") << "x";
+  const auto created = create_run(folder_ + "/file/deep/run");
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().message, "cannot create " + folder_ + "/file/deep: Not a directory");
+}
+
 TEST_F(RunFolder, OtherReasonsEndTheSearch) {
   const auto created = create_next_run("/proc/ptrain-cannot-write-here");
   ASSERT_FALSE(created);

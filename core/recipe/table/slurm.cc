@@ -78,6 +78,11 @@ void add_slurm(std::vector<Field>& all) {
                              "nodes of a Slurm job copy ptrain, its engine and the libraries of "
                              "both there once, and start ranks from there; empty: no copy."},
              in_cluster, &Cluster::local_copy));
+  append(all, row({.path = "cluster.interface",
+                   .description = "Network interface, such as ib0, of the machine that starts the "
+                                  "ranks, in whose network the nodes of a Slurm job meet; empty: "
+                                  "the one on the way to the nodes by their names."},
+                  in_cluster, &Cluster::interface));
 }
 
 }  // namespace ptrain::recipe::table

@@ -1,0 +1,88 @@
+#include "launcher/cluster/gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+
+#include "launcher/base/find_program.h"
+#include "launcher/base/subprocess.h"
+
+namespace ptrain::cluster {
+
+namespace {
+
+constexpr std::chrono::seconds kLimit{10};  // a lost GPU may stop nvidia-smi for ever
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+
+std::string_view take(std::string_view& text, char separator) {
+  auto part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(text.size(), part.size() + 1));
+  while (part.starts_with(' ')) part.remove_prefix(1);
+  while (part.ends_with(' ') || part.ends_with('\r')) part.remove_suffix(1);
+  return part;
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// nvidia-smi writes the domain with eight digits, all others with four.
+std::string bus_id_of(std::string_view text) {
+  std::string id(text.substr(text.size() > 12 ? text.size() - 12 : 0));
+  std::ranges::transform(id, id.begin(), [](char c) {
+    return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return id;
+}
+
+std::optional<Gpu> gpu_in(std::string_view line) {
+  const auto number = number_in(take(line, ','));
+  const auto bus_id = take(line, ','), uuid = take(line, ',');
+  const auto mebibytes = number_in(take(line, ','));
+  if (!number || !mebibytes || *mebibytes <= 0) return std::nullopt;
+  return Gpu{static_cast<int>(*number), bus_id_of(bus_id), std::string(uuid),
+             *mebibytes * kMebibyte};
+}
+
+}  // namespace
+
+std::vector<Gpu> gpus_from_nvidia_smi(std::string_view text) {
+  std::vector<Gpu> gpus;
+  while (!text.empty())
+    if (auto gpu = gpu_in(take(text, '\n'))) gpus.push_back(std::move(*gpu));
+  return gpus;
+}
+
+std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) {
+  if (visible == nullptr) return all;
+  std::vector<Gpu> gpus;
+  for (std::string_view list(visible); !list.empty();) {
+    const auto name = take(list, ',');
+    const auto found = std::ranges::find_if(all, [&](const Gpu& gpu) {
+      if (const auto number = number_in(name)) return gpu.number == *number;
+      return name.starts_with("GPU-") && gpu.uuid.starts_with(name);
+    });
+    if (found == all.end()) break;
+    gpus.push_back(*found);
+  }
+  return gpus;
+}
+
+std::vector<Gpu> gpus_here() {
+  const std::string program = base::find_program("nvidia-smi");
+  if (program.empty()) return {};
+  const auto answer = base::run_to_end(
+      {{program, fmt::format("--query-gpu={}", kGpusQuery), "--format=csv,noheader,nounits"}, {}},
+      kLimit);
+  if (!answer || answer->status != base::ExitStatus{}) return {};
+  return visible_gpus(gpus_from_nvidia_smi(answer->output), std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+}  // namespace ptrain::cluster
