@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "launcher/plan/memory.h"
 #include "launcher/plan/simulate.h"
@@ -14,10 +15,13 @@ using mesh::Layout;
 using program::Action;
 
 // From here on a further micro-batch repeats the one before: longer programs are carried on in a
-// straight line instead of being simulated.
-constexpr std::int64_t kSimulatedMicroBatches = 4;
-// Memory repeats from the third micro-batch on, so a short program has the peak of a long one.
-constexpr std::int64_t kCountedMicroBatches = kSimulatedMicroBatches - 1;
+// straight line instead of being simulated. Memory repeats too, so a short program has the peak of
+// a long one.
+constexpr std::int64_t kCountedMicroBatches = 3;
+// The same for the orders that the planner looks into by itself: a pipeline that is filled so many
+// times its stages goes on with what it did for as many micro-batches as it has ranks.
+constexpr std::int64_t kCountedFills = 3;
+constexpr std::string_view kRepeating[] = {"1f1b", "zb_h1", "interleaved_1f1b", "zb_v"};
 
 // The range of low_s and high_s; docs/plan-json.md explains it to users. CPU seconds of a step lay
 // within 0.97 and 1.16 of the prediction (six layouts of two ranks: dp, zero 1 and 3, short and
@@ -72,18 +76,31 @@ Measured carry_on(const Measured& a, const Measured& b, double more) {
   return out;
 }
 
-// `programs`: those of first_programs. In a pipeline these are whole.
+// After how many micro-batches a step repeats itself, and the fewest, of as many as leave a whole
+// number of repetitions, from which on it does.
+std::int64_t repetition(const Layout& layout) { return is_pipeline(layout) ? layout.pp : 1; }
+
+std::int64_t counted_micro_batches(const Layout& layout) {
+  const std::int64_t all = layout.num_micro_batches, period = repetition(layout);
+  const bool repeats = !is_pipeline(layout) || (layout.schedule_csv.empty() &&
+                                                std::ranges::count(kRepeating, layout.schedule));
+  const std::int64_t least =
+      is_pipeline(layout) ? kCountedFills * layout.num_stages() : kCountedMicroBatches;
+  if (!repeats || all <= least) return all;
+  return least + (all - least) % period;
+}
+
+// `programs`: those of first_programs.
 Result<Measured> time_of_all(const SearchInput& input, const Layout& layout,
                              std::span<const Part> parts,
                              std::span<const program::Program> programs) {
-  if (is_pipeline(layout) || layout.num_micro_batches <= kCountedMicroBatches)
-    return time_of(input, layout, parts, programs);
-  PTRAIN_TRY(const auto longer, compile_with(input, parts, layout, kSimulatedMicroBatches));
-  PTRAIN_TRY(Measured out, time_of(input, layout, parts, longer));
-  if (layout.num_micro_batches == kSimulatedMicroBatches) return out;
+  const std::int64_t counted = counted_micro_batches(layout), period = repetition(layout);
   PTRAIN_TRY(const Measured before, time_of(input, layout, parts, programs));
-  return carry_on(out, before,
-                  static_cast<double>(layout.num_micro_batches - kSimulatedMicroBatches));
+  if (counted == layout.num_micro_batches) return before;
+  PTRAIN_TRY(const auto longer, compile_with(input, parts, layout, counted + period));
+  PTRAIN_TRY(const Measured out, time_of(input, layout, parts, longer));
+  const std::int64_t more = (layout.num_micro_batches - counted) / period - 1;
+  return carry_on(out, before, static_cast<double>(more));
 }
 
 program::BytesByClass bytes_of(const program::Program& program,
@@ -126,13 +143,11 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
   return out;
 }
 
-// Enough to count the memory of: that of a pipeline depends on all micro-batches.
+// Enough to count the memory of.
 Result<std::vector<program::Program>> first_programs(const SearchInput& input,
                                                      std::span<const Part> parts,
                                                      const Layout& layout) {
-  const std::int64_t counted = std::min(layout.num_micro_batches, kCountedMicroBatches);
-  return compile_with(input, parts, layout,
-                      is_pipeline(layout) ? layout.num_micro_batches : counted);
+  return compile_with(input, parts, layout, counted_micro_batches(layout));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <map>
 
+#include "core/schedule/catalogue.h"
+#include "core/schedule/csv.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/least_bytes.h"
@@ -96,6 +98,32 @@ TEST(Bounds, AreNeverAboveWhatIsSimulated) {
       tightest = std::max(tightest, least.seconds / step_s);
     }
     EXPECT_GT(tightest, 0.95) << problem.model.family;  // or it would rule out nothing
+  }
+}
+
+// A pipeline of three ranks with stages that differ, 60 micro-batches: what is carried on from 18
+// or 9 is what all of them take, as a file with the same order has them simulated.
+TEST(Evaluate, CarriesPipelinesOnAsIfAllWereSimulated) {
+  Problem problem("deepseek_v3", 3, 1, 60);
+  const SearchInput input = problem.input();
+  for (const auto& [name, num_virtual] : {std::pair{"1f1b", 1}, std::pair{"zb_h1", 1},
+                                          std::pair{"interleaved_1f1b", 2}, std::pair{"zb_v", 2}}) {
+    mesh::Layout layout{.pp = 3, .num_virtual = num_virtual, .schedule = name};
+    layout.num_micro_batches = 60;
+    layout.stage_layers = num_virtual == 1 ? std::vector{1, 4, 2} : std::vector{1, 2, 1, 1, 1, 1};
+    mesh::Layout whole = layout;
+    const schedule::Problem order{
+        .num_ranks = 3, .num_virtual = num_virtual, .num_micro_batches = 60, .costs = {}};
+    whole.schedule.clear();
+    whole.schedule_csv = schedule::to_csv(*schedule::make(name, order));
+    const auto carried = evaluate(input, layout), simulated = evaluate(input, whole);
+    ASSERT_TRUE(carried) << carried.error().message;
+    ASSERT_TRUE(simulated) << simulated.error().message;
+    EXPECT_LT(carried->num_actions, simulated->num_actions / 2);
+    EXPECT_NEAR(carried->predicted.step_s, simulated->predicted.step_s,
+                1e-6 * simulated->predicted.step_s)
+        << name;
+    EXPECT_EQ(carried->bytes, simulated->bytes) << name;
   }
 }
 
