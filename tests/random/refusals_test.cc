@@ -101,7 +101,8 @@ std::optional<Words> rows_of_a_micro_batch(Case& one) {
 bool has_pipeline(Case& one) {
   if (one.pp < 2 || 2 * one.pp > one.layers + 2) return false;
   one.num_virtual = 2;
-  one.stages.clear();
+  one.stages.clear();  // both name stages
+  one.stage_recompute.clear();
   return true;
 }
 
