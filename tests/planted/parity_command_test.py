@@ -137,6 +137,19 @@ class Parity(unittest.TestCase):
         self.assertEqual(shape["first_segment"]["stage"], "rows")
         self.assertEqual(shape["first_segment"]["part"], 1)
 
+    def test_a_router_that_has_other_room(self):
+        experts = ("model={family: mixtral, hidden_size: 32, intermediate_size: 64, num_experts: 4, "
+                   "num_experts_per_tok: 2, num_hidden_layers: 2, num_attention_heads: 4, "
+                   "num_key_value_heads: 2, vocab_size: 320, expert_capacity_factor: 0.8}")
+        ring = "parallel={dp: 1, shard: 1, cp: {ring: 2, ulysses: 1}, micro_batch: 2}"
+        shape = self.parity("", [experts, ring, "precision=fp64"])
+        self.assertTrue(shape["equal"], shape)
+        shape = self.parity("capacity_by_rank", [experts, ring, "precision=fp64"])
+        self.assertEqual(shape["first_segment"]["stage"], "choices of experts")
+        self.assertEqual(shape["first_segment"]["name"], "router of block 0")
+        self.assertRegex(shape["first_segment"]["detail"],
+                         r"token \d+ chose experts .* without room.*, on one rank ")
+
     def test_text_names_both(self):
         ran = self.command(["run", "recipe.yaml", "parallel.recompute=full", "--parity",
                             "--directory", "shown"], "recompute_without_turn")
