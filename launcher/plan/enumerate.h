@@ -9,12 +9,14 @@
 
 namespace ptrain::plan {
 
-// A layout that is out, and why: as in Objection.
+// A layout that is out, and why: as in Objection. Or the nearest of `count` that are out for one
+// reason, where listing all would fill the memory.
 struct Rejected {
   mesh::Layout layout;
   std::string reason;
   std::string detail;
   double excess = 0;
+  int count = 1;
 };
 
 struct Enumeration {

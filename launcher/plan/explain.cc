@@ -79,7 +79,7 @@ std::string name_of(const mesh::Layout& layout) {
 
 std::vector<run::Rejection> summarize(const std::vector<Rejected>& rejected) {
   std::map<std::string, int> counts;
-  for (const Rejected& one : rejected) counts[one.reason] += 1;
+  for (const Rejected& one : rejected) counts[one.reason] += one.count;
   std::vector<run::Rejection> out;
   for (const auto& [reason, count] : counts)
     out.push_back({reason, count, named(*nearest_of(rejected, reason))});

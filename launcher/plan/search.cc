@@ -29,6 +29,7 @@ using recipe::Recompute;
 constexpr std::int64_t kMostActions = 6'000'000;
 constexpr int kMostPrefetch = 2;  // that the planner tries by itself
 constexpr std::size_t kKeptParts = 8;
+constexpr std::size_t kMostListed = 10'000;  // rejected layouts that are listed one by one
 
 Rejected too_large(const Layout& layout, std::int64_t bytes, std::int64_t memory) {
   constexpr double kMib = 1024.0 * 1024.0;
@@ -129,9 +130,22 @@ class Search {
     return num_actions_ < kMostActions * (found ? 1 : 4);
   }
 
-  void reject(std::vector<Rejected> rejected) {
-    ranking_.rejected.insert(ranking_.rejected.end(), std::make_move_iterator(rejected.begin()),
-                             std::make_move_iterator(rejected.end()));
+  void reject(Rejected one) {
+    std::vector<Rejected>& all = ranking_.rejected;
+    const auto [same, is_new] = last_of_reason_.try_emplace(one.reason, all.size());
+    if (is_new || all.size() < kMostListed) {
+      same->second = all.size();
+      return all.push_back(std::move(one));
+    }
+    Rejected& listed = all[same->second];
+    one.count += listed.count;
+    if (one.excess < listed.excess)
+      listed = std::move(one);
+    else
+      listed.count = one.count;
+  }
+  void reject(std::vector<Rejected> all) {
+    for (Rejected& one : all) reject(std::move(one));
   }
 
   // With which all layouts of a mix take no less time, or no less memory.
@@ -167,7 +181,7 @@ class Search {
         smallest = too_large(layout, least, memory_);
     }
     if (smallest && smallest->excess > 0) {
-      ranking_.rejected.push_back(std::move(*smallest));
+      reject(std::move(*smallest));
       return {};
     }
     double least_s = std::numeric_limits<double>::infinity();
@@ -189,11 +203,14 @@ class Search {
     for (Layout& layout : all.legal) {
       const std::int64_t least = bytes.of(layout);
       if (least > memory_) {
-        ranking_.rejected.push_back(too_large(layout, least, memory_));
+        reject(too_large(layout, least, memory_));
         continue;
       }
-      const double least_s = weighed_seconds(layout, time.of(layout));
-      open_.push({least_s, false, std::move(layout)});
+      Open one{weighed_seconds(layout, time.of(layout)), false, std::move(layout)};
+      if (one.least_s > limit_s_)
+        leave_out(one);
+      else
+        open_.push(std::move(one));
     }
     return {};
   }
@@ -211,7 +228,7 @@ class Search {
     Space asked = space_;
     asked.schedules_later = false;
     if (auto objection = schedule_fits(layout, asked)) {
-      ranking_.rejected.push_back(
+      reject(
           {layout, std::move(objection->reason), std::move(objection->detail), objection->excess});
       return {};
     }
@@ -223,11 +240,11 @@ class Search {
     num_actions_ += candidate.num_actions;
     const std::int64_t bytes = total_bytes(candidate.bytes);
     if (bytes > memory_) {
-      ranking_.rejected.push_back(too_large(layout, bytes, memory_));
+      reject(too_large(layout, bytes, memory_));
       return {};
     }
     if (const auto waiting = waiting_bytes(input_, layout, *parts); waiting > host_memory(input_)) {
-      ranking_.rejected.push_back(too_much_waits(layout, waiting, host_memory(input_)));
+      reject(too_much_waits(layout, waiting, host_memory(input_)));
       return {};
     }
     const double seconds = weighed_seconds(layout, candidate.predicted.step_s);
@@ -240,11 +257,10 @@ class Search {
     if (one.least_s <= limit_s_) ranking_.effort.left += 1;
     if (one.is_mix) return;
     const bool is_slower = one.least_s > limit_s_;
-    ranking_.rejected.push_back(
-        {one.layout,
-         is_slower ? "slower than the first for certain" : "not simulated for want of time",
-         fmt::format("takes {:.4g} s or more", one.least_s / weighed_seconds(one.layout, 1)),
-         one.least_s});
+    reject({one.layout,
+            is_slower ? "slower than the first for certain" : "not simulated for want of time",
+            fmt::format("takes {:.4g} s or more", one.least_s / weighed_seconds(one.layout, 1)),
+            one.least_s});
   }
 
   const SearchInput& input_;
@@ -256,6 +272,7 @@ class Search {
   StashCounts counts_;
   std::priority_queue<Open> open_;
   std::map<std::string, std::vector<Part>> parts_;
+  std::map<std::string, std::size_t> last_of_reason_;         // among the rejected
   double limit_s_ = std::numeric_limits<double>::infinity();  // weighed
   std::int64_t num_actions_ = 0;
 };
