@@ -100,6 +100,13 @@ class Parity(unittest.TestCase):
                 shape = self.parity("", [*overrides, *sharded])
                 self.assertTrue(shape["equal"], shape)
 
+    def test_stages_in_two_dtypes_equal_one_rank_in_both(self):
+        stages = ("parallel={dp: 1, shard: 1, pp: 2, virtual: 1, schedule: 1f1b, micro_batch: 1, "
+                  "stage_dtype: 'fp32,bf16'}")
+        shape = self.parity("", [stages])
+        self.assertTrue(shape["equal"], shape)
+        self.assertIn("layers:float32*2,bfloat16*2", shape["layout"])
+
     def test_a_gather_that_brings_nothing(self):
         shape = self.parity("stale_gather", ["parallel.dp=1", "parallel.shard=2", "parallel.zero=3"],
                             window=False)
