@@ -236,6 +236,12 @@ void add_local_copy(CLI::App& app, Command& chosen) {
   sub->group("");  // internal: not shown in help
 }
 
+void add_sweep(CLI::App& app, Command& chosen) {
+  add(app, chosen, "sweep", "End what ranks have left behind on this node (started by `ptrain`)",
+      &cmd_sweep, std::make_shared<SweepArguments>())
+      ->group("");  // internal: not shown in help
+}
+
 void add_guard(CLI::App& app, Command& chosen) {
   auto args = std::make_shared<GuardArguments>();
   auto* sub = add(app, chosen, "guard",
@@ -334,6 +340,7 @@ Parsed parse(int argc, const char* const* argv) {
   add_preflight_node(app, parsed.command);
   add_seats(app, parsed.command);
   add_local_copy(app, parsed.command);
+  add_sweep(app, parsed.command);
   add_guard(app, parsed.command);
   add_worker(app, parsed.command);
   refuse_empty_texts(app);

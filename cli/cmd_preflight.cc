@@ -11,6 +11,7 @@
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
 #include "launcher/supervise/guard.h"
+#include "launcher/supervise/processes.h"
 
 namespace ptrain::cli {
 
@@ -27,6 +28,14 @@ Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
   std::fflush(stdout);
   preflight::look_at_directory(task, kSeenWithin, report);
   print(preflight::to_line(report));
+  return ExitCode::kDone;
+}
+
+// The token comes by the environment: command lines can be seen by everybody.
+Result<ExitCode> cmd_sweep(const SweepArguments&) {
+  const char* token = std::getenv("PTRAIN_SWEEP_TOKEN");
+  if (token != nullptr && *token != '\0')
+    supervise::kill_marked(fmt::format("PTRAIN_CONTROL_TOKEN={}", token));
   return ExitCode::kDone;
 }
 

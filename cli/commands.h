@@ -108,6 +108,8 @@ struct GuardArguments {
   std::string job;  // of Slurm
 };
 
+struct SweepArguments {};
+
 struct DoctorArguments {};
 
 struct InspectArguments {
@@ -132,6 +134,7 @@ Result<ExitCode> cmd_worker(const WorkerArguments& arguments);
 Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments);
 Result<ExitCode> cmd_seats(const SeatsArguments& arguments);
 Result<ExitCode> cmd_local_copy(const LocalCopyArguments& arguments);
+Result<ExitCode> cmd_sweep(const SweepArguments& arguments);
 Result<ExitCode> cmd_guard(const GuardArguments& arguments);
 Result<ExitCode> cmd_doctor(const DoctorArguments& arguments);
 Result<ExitCode> cmd_status(const InspectArguments& arguments);

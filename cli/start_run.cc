@@ -83,6 +83,16 @@ base::Command guard_command(const std::string& node, const std::string& job) {
   return command;
 }
 
+void sweep_nodes(const std::vector<std::string>& nodes, const std::string& token) {
+  constexpr std::chrono::seconds kLimit{5};
+  if (nodes.empty()) return;
+  base::Command command = start::on_each_node(nodes);
+  command.arguments.insert(command.arguments.end(), {own_path().value_or("ptrain"), "sweep"});
+  command.environment.emplace_back("PTRAIN_SWEEP_TOKEN", token);
+  // A node that does not answer has nothing of ours to end.
+  (void)base::run_to_end(command, kLimit);
+}
+
 void use_copies(supervise::Setup& setup) {
   auto copied = copy_to_nodes(setup.directory, setup.plan, setup.nodes);
   if (!copied)
@@ -116,6 +126,7 @@ Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& pla
     PTRAIN_TRY(setup.nodes, cluster::allocated_nodes(*allocation));
     setup.replan = replan_for_nodes;
     setup.guard = guard_command;
+    setup.sweep = sweep_nodes;
     if (!plan.recipe.cluster.local_copy.empty()) use_copies(setup);
     setup.preflight = [&directory](const run::Plan& planned) {
       return preflight_run(directory.root, planned);

@@ -192,6 +192,14 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_, published_};
 }
 
+std::vector<std::string> nodes_left(std::vector<std::string> nodes, const run::Verdict& verdict) {
+  if (verdict.code == ExitCode::kNodeLost)
+    std::erase_if(nodes, [&](const std::string& node) {
+      return std::ranges::find(verdict.nodes, node) != verdict.nodes.end();
+    });
+  return nodes;
+}
+
 }  // namespace
 
 Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& folder,
@@ -213,6 +221,7 @@ Result<AttemptSetup> prepare_attempt(const Setup& setup, const FolderWatch& fold
                                       std::filesystem::path(setup.worker).parent_path().string()});
   attempt.launch.inside.insert(attempt.launch.inside.end(), setup.before_worker.begin(),
                                setup.before_worker.end());
+  attempt.sweep = setup.sweep;
   attempt.request.run_directory = setup.directory.root;
   attempt.request.attempt = number;
   attempt.request.shape = shape.name;
@@ -233,7 +242,11 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, const Listeners& listeners,
   PTRAIN_CHECK(publish_file(setup.launch.request_file, run::to_json_text(setup.request)));
   PTRAIN_TRY(base::Subprocess process,
              base::Subprocess::start(setup.backend.command(setup.launch)));
-  return Attempt(setup, std::move(server), std::move(process), listeners).run(signals);
+  auto end = Attempt(setup, std::move(server), std::move(process), listeners).run(signals);
+  // Where Slurm ends the job there is no time left for it.
+  if (end && setup.sweep && end->verdict.code != ExitCode::kPreempted)
+    setup.sweep(nodes_left(setup.launch.nodes, end->verdict), setup.launch.token);
+  return end;
 }
 
 }  // namespace ptrain::supervise

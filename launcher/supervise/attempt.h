@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace ptrain::supervise {
 
 struct Setup;  // supervisor.h
 
+// Ends what ranks with this token have left behind on nodes of a job: Slurm itself does so only
+// where it follows processes by control groups.
+using Sweep = std::function<void(const std::vector<std::string>& nodes, const std::string& token)>;
+
 struct AttemptSetup {
   const start::Backend& backend;
   start::Launch launch;  // request_file and token are filled in
@@ -31,6 +36,7 @@ struct AttemptSetup {
   std::vector<std::string> rank_nodes;  // where each rank is
   JobClock* clock = nullptr;            // of the Slurm job that this is part of; null: of none
   int apart = 0;  // a process of ours that outlives attempts; 0: there is none
+  Sweep sweep = {};
 };
 
 struct AttemptEnd {

@@ -71,7 +71,27 @@ void reap(int owned, int apart) {
       ::waitpid(pid, nullptr, WNOHANG);
 }
 
+bool has_variable(int pid, const std::string& variable) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
+  for (std::string one; std::getline(file, one, '\0');)
+    if (one == variable) return true;
+  return false;
+}
+
 }  // namespace
+
+void kill_marked(const std::string& variable) {
+  constexpr int kMostRounds = 10;  // one that forks meanwhile is found in the next
+  for (int round = 0, found = 1; found > 0 && round < kMostRounds; ++round) {
+    found = 0;
+    for (const auto& [pid, process] : all_processes()) {
+      if (process.is_zombie || pid == ::getpid() || !has_variable(pid, variable)) continue;
+      ++found;
+      ::kill(pid, SIGKILL);
+    }
+    if (found > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -9,6 +9,7 @@
 #include "core/run/event.h"
 #include "core/run/plan.h"
 #include "launcher/start/backend.h"
+#include "launcher/supervise/attempt.h"
 #include "launcher/supervise/guard.h"
 #include "launcher/supervise/places.h"
 #include "launcher/supervise/signals.h"
@@ -31,6 +32,7 @@ struct Setup {
   Replan replan = {};                          // for fewer of these nodes
   std::vector<std::string> before_worker = {};  // words before it, where it is a copy
   Guard::Command guard = nullptr;               // of a job's node, but this one
+  Sweep sweep = {};
   // Looks at the plan's nodes before the first attempt: warnings, or why it cannot start.
   std::function<Result<std::vector<std::string>>(const run::Plan&)> preflight = {};
 };

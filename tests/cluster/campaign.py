@@ -99,14 +99,8 @@ class Scene:
 
     def process_of_rank(self, node):
         """A rank of the node, as the host numbers processes."""
-        machine = os.readlink(f"/proc/{self.cluster.process(node)}/ns/pid")
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"worker" in words[1:2] and os.readlink(entry / "ns/pid") == machine:
-                    return int(entry.name)
-            except OSError:
-                pass
+        for number in self.cluster.host_processes(node, b"worker"):
+            return number
         raise faults.ClusterError(f"no rank on {node}")
 
     # What the run has written.

@@ -90,6 +90,35 @@ class Cluster:
         """The first process of a node, as the host numbers it; None: it is off."""
         return self._node(name).process()
 
+    def host_processes(self, name, word):
+        """Numbers, on the host, of processes of a machine whose second word on the command line is this."""
+        return [number for number, _, words in self._processes_of(name) if words[1:2] == [word]]
+
+    def host_process(self, name, number):
+        """The number on the host of what is this process on a machine."""
+        return next(host for host, own, _ in self._processes_of(name) if own == number)
+
+    def _processes_of(self, name):
+        machine = os.readlink(f"/proc/{self.process(name)}/ns/pid")
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, StopIteration):
+                if os.readlink(entry / "ns/pid") != machine:
+                    continue
+                status = (entry / "status").read_text().splitlines()
+                own = next(line.split()[-1] for line in status if line.startswith("NSpid:"))
+                yield int(entry.name), int(own), (entry / "cmdline").read_bytes().split(b"\0")
+
+    def add_network(self, name, interface, prefix):
+        """One more between all machines for which this is called, by an interface of this name."""
+        node = self._node(name)
+        self.network.attach_also(node, self._number_of(node), interface, prefix)
+
+    def bytes_on(self, name, interface):
+        """That an interface of a machine has taken and given so far."""
+        counters = self.run("cat", "/proc/net/dev", on=name).stdout
+        fields = counters.partition(f"{interface}:")[2].split()
+        return int(fields[0]) + int(fields[8])
+
     # Faults, and their end.
 
     def kill_node(self, name):
@@ -204,8 +233,11 @@ class Cluster:
         self.wait_for_nodes()
 
     def _attach(self, machine):
-        number = HEAD if machine.name == "head" else int(machine.name[len("node"):])
-        self.network.attach(machine, number)
+        self.network.attach(machine, self._number_of(machine))
+
+    @staticmethod
+    def _number_of(machine):
+        return HEAD if machine.name == "head" else int(machine.name[len("node"):])
 
     def _node(self, name):
         return Machine(self.folder, name)

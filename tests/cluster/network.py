@@ -27,6 +27,15 @@ class Network:
         self._ip(machine, "link set lo up", f"address add {address(number)}/24 dev eth0",
                  "link set eth0 up")
 
+    def attach_also(self, machine, number, interface, prefix):
+        """A second cable, to a switch of its own; `prefix` of its address such as "10.9.0."."""
+        bridge, end = interface, f"{interface[:8]}-{machine.name}"
+        if self.switch.run("ip", "link", "show", bridge, check=False).returncode != 0:
+            self._in_switch(f"link add {bridge} type bridge", f"link set {bridge} up")
+        self._in_switch(f"link add {end} type veth peer name {interface} netns {machine.process()}",
+                        f"link set {end} master {bridge}", f"link set {end} up")
+        self._ip(machine, f"address add {prefix}{number}/24 dev {interface}", f"link set {interface} up")
+
     def cut(self, machine):
         self._in_switch(f"link set {machine.name} down")
 

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "launcher/supervise/processes.h"
 
@@ -47,6 +48,30 @@ TEST(Processes, AllBelowAreKilledButWhatIsApart) {
   EXPECT_TRUE(is_there(apart));
   ::kill(apart, SIGKILL);
   EXPECT_EQ(::waitpid(apart, nullptr, 0), apart);
+}
+
+// In a session of its own, as a child of the first process.
+TEST(Processes, WhatRanksLeftBehindIsKilledByItsMark) {
+  const auto start = [](const char* mark) {
+    const int pid = ::fork();
+    if (pid == 0) {
+      ::setsid();
+      char* const words[] = {const_cast<char*>("sleep"), const_cast<char*>("600"), nullptr};
+      char* const variables[] = {const_cast<char*>(mark), nullptr};
+      ::execve("/bin/sleep", words, variables);
+      ::_exit(1);
+    }
+    return pid;
+  };
+  const int other = start("PTRAIN_TEST_MARK=one and more"), ours = start("PTRAIN_TEST_MARK=one");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until both are sleep
+  kill_marked("PTRAIN_TEST_MARK=one");
+  int status = 0;
+  EXPECT_EQ(::waitpid(ours, &status, 0), ours);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_EQ(::waitpid(other, nullptr, WNOHANG), 0);
+  ::kill(other, SIGKILL);
+  EXPECT_EQ(::waitpid(other, nullptr, 0), other);
 }
 
 }  // namespace
