@@ -83,11 +83,6 @@ Result<int> gpus_a_node(const cluster::Cluster& cluster, std::size_t num_nodes) 
 
 Result<Placement> place_on_gpus(const recipe::Recipe& recipe, int num_nodes, int gpus,
                                 std::vector<std::string>& notes) {
-  for (const recipe::Shape& shape : recipe.shapes)
-    if (parallel_of(recipe, shape).offload == recipe::Offload::kOptimizer)
-      return fail(ExitCode::kUsage,
-                  "parallel.offload is optimizer, which ranks on GPUs cannot do in this version",
-                  "set it to none, or plan for a cluster without GPUs");
   Placement out;
   out.on_gpus = true;
   PTRAIN_TRY(out.ranks_per_node, choose_ranks_per_node(recipe, num_nodes, gpus));
@@ -205,17 +200,17 @@ void note_slow_bfloat16(const model::Architecture& architecture, const cluster::
                   figures.matmul_bfloat16 / 1e9, figures.matmul_float32 / 1e9));
 }
 
-void note_disk(const model::Architecture& architecture, const run::ShapePlan& shape,
-               std::vector<std::string>& notes) {
+void note_offload(const model::Architecture& architecture, const run::ShapePlan& shape,
+                  bool on_gpus, std::vector<std::string>& notes) {
   if (shape.layout.offload == recipe::Offload::kNone) return;
   const auto part = mesh::part_of(architecture, shape.layout, 0);
   if (!part) return;
   const auto buffers = mesh::plan_buffers(*part, shape.layout);
   const auto plan = program::plan_offload(*part, buffers, mesh::fullest_ranks(*part, buffers));
   notes.push_back(
-      fmt::format("shape '{}' keeps up to {:.0f} MiB of optimizer state a rank on the disk of the "
-                  "run directory",
-                  shape.name, static_cast<double>(plan.store_bytes) / 1024 / 1024));
+      fmt::format("shape '{}' keeps up to {:.0f} MiB of optimizer state a rank {}", shape.name,
+                  static_cast<double>(plan.store_bytes) / 1024 / 1024,
+                  on_gpus ? "in the memory of its node" : "on the disk of the run directory"));
 }
 
 std::string schedule_file(const PlanInput& input, const recipe::Parallel& parallel) {
@@ -258,7 +253,7 @@ Result<Planning> plan_recipe(const PlanInput& input) {
         schedule_file(input, parallel_of(recipe, shape))};
     PTRAIN_TRY(Ranking ranking, search(search_input));
     PTRAIN_TRY(run::ShapePlan plan, shape_plan(search_input, ranking));
-    note_disk(architecture, plan, out.notes);
+    note_offload(architecture, plan, placement.on_gpus, out.notes);
     out.plan.shapes.push_back(std::move(plan));
     out.rankings.push_back(std::move(ranking));
   }

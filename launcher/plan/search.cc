@@ -288,7 +288,7 @@ Result<Ranking> search(const SearchInput& input) {
       input.shape.name, {}, {}, {}, rank_memory(input), expert_load(input.architecture)};
   const auto fixed = input.fixed.offload;
   PTRAIN_CHECK(Search(input, fixed.value_or(Offload::kNone), ranking).run());
-  const bool offloads = !fixed && keeps_state(input.architecture) && !input.placement.on_gpus;
+  const bool offloads = !fixed && keeps_state(input.architecture);
   if (ranking.ranked.empty() && offloads)
     PTRAIN_CHECK(Search(input, Offload::kOptimizer, ranking).run());
   rank_all(ranking.ranked, ranking.memory);

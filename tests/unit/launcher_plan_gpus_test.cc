@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "launcher/plan/plan.h"
 #include "tests/support/small_recipe.h"
 
@@ -56,10 +59,32 @@ TEST(Gpus, GiveTheirOwnMemoryToARank) {
   EXPECT_EQ(plan_recipe(input).error().code, ExitCode::kNothingFits);
 }
 
-TEST(Gpus, DoNotOffload) {
-  PlanInput asked = input_with(1);
-  asked.recipe.parallel.offload = recipe::Offload::kOptimizer;
-  EXPECT_EQ(plan_recipe(asked).error().code, ExitCode::kUsage);
+// A model of 1.6 million parameters, whose two moments take 12.1 MiB.
+PlanInput offloading(std::int64_t host_bytes) {
+  PlanInput input = over_data_ranks(input_with(2));
+  input.recipe.model.hidden_size = 256;
+  input.recipe.model.intermediate_size = 512;
+  input.recipe.model.num_hidden_layers = 2;
+  input.recipe.parallel.dp = 2;
+  input.recipe.parallel.shard = 1;
+  input.recipe.parallel.offload = recipe::Offload::kOptimizer;
+  input.cluster.nodes[0].memory_bytes = host_bytes;
+  return input;
+}
+
+TEST(Gpus, OffloadToTheMemoryOfTheirNode) {
+  const auto planning = plan_recipe(offloading(kGib));
+  ASSERT_TRUE(planning) << planning.error().message;
+  EXPECT_EQ(planning->plan.shapes[0].layout.offload, recipe::Offload::kOptimizer);
+  EXPECT_TRUE(std::ranges::any_of(planning->notes, [](const auto& note) {
+    return note.find("of optimizer state a rank in the memory of its node") != std::string::npos;
+  }));
+  // Two replicas, which a node has no room for.
+  const auto refused = plan_recipe(offloading(kGib / 64));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::kNothingFits);
+  EXPECT_NE(refused.error().message.find("offloaded"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST(Gpus, AreNotSharedAndNotMixedWithProcessors) {
