@@ -192,6 +192,11 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_, published_};
 }
 
+// Then there is no time left but for the verdict.
+bool may_be_ended_by_slurm(ExitCode code) {
+  return code == ExitCode::kPreempted || static_cast<int>(code) == 128 + SIGTERM;
+}
+
 std::vector<std::string> nodes_left(std::vector<std::string> nodes, const run::Verdict& verdict) {
   if (verdict.code == ExitCode::kNodeLost)
     std::erase_if(nodes, [&](const std::string& node) {
@@ -243,8 +248,7 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, const Listeners& listeners,
   PTRAIN_TRY(base::Subprocess process,
              base::Subprocess::start(setup.backend.command(setup.launch)));
   auto end = Attempt(setup, std::move(server), std::move(process), listeners).run(signals);
-  // Where Slurm ends the job there is no time left for it.
-  if (end && setup.sweep && end->verdict.code != ExitCode::kPreempted)
+  if (end && setup.sweep && !may_be_ended_by_slurm(end->verdict.code))
     setup.sweep(nodes_left(setup.launch.nodes, end->verdict), setup.launch.token);
   return end;
 }
