@@ -19,6 +19,11 @@ Architecture shared_by(const char* family, int tensor, int ring, int ulysses,
   return architecture;
 }
 
+// Of the last block, which has experts in every family; the head is behind it.
+std::vector<ExchangeSpec> exchanges_of(const Architecture& part, Call call) {
+  return expert_exchanges(part, part.layers[part.layers.size() - 2], call);
+}
+
 // "AXIS KIND BYTES" of each.
 std::string text_of(const std::vector<ExchangeSpec>& exchanges) {
   std::string text;
@@ -35,34 +40,34 @@ TEST(ExpertExchanges, RanksWithWholeRowsHaveNone) {
   const auto whole = shared_by("deepseek_v3", 1, 1, 1, 0.8);
   for (const Call call :
        {Call::kForward, Call::kEvaluate, Call::kBackward, Call::kRecompute, Call::kRemake})
-    EXPECT_TRUE(expert_exchanges(whole, call).empty());
+    EXPECT_TRUE(exchanges_of(whole, call).empty());
 }
 
 // Tokens go nowhere: only the numbers of the experts that they chose, two a token, do.
 TEST(ExpertExchanges, ChoicesAreGatheredOverTheRanksOfARow) {
   const auto part = shared_by("mixtral", 2, 2, 2);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), "");
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), "");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kForward)), "");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kRecompute)), "");
   // Four ranks' tokens where a context rank counts its own.
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)), "rows all_gather 32");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kBackward)), "rows all_gather 32");
 }
 
 TEST(ExpertExchanges, ThoseWithLimitedRoomGatherThemToDropTokensToo) {
   const auto part = shared_by("mixtral", 2, 1, 1, 0.8);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), "rows all_gather 8");
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kEvaluate)), "rows all_gather 8");
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), "");
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)), "rows all_gather 8");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kForward)), "rows all_gather 8");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kEvaluate)), "rows all_gather 8");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kRecompute)), "");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kBackward)), "rows all_gather 8");
 }
 
 // As those of an MLP: two a direction, and the input again for the gradients of weights.
 TEST(ExpertExchanges, SharedExpertsAreSplitOverTheTensorAxis) {
   const auto part = shared_by("deepseek_v2", 4, 1, 1);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)), kGathered + ", " + kSummed);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), kGathered);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)),
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kForward)), kGathered + ", " + kSummed);
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kRecompute)), kGathered);
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kBackward)),
             kGathered + ", " + kSummed + ", rows all_gather 12, " + kGathered);
-  EXPECT_EQ(text_of(expert_exchanges(shared_by("deepseek_v2", 1, 2, 1), Call::kForward)), "");
+  EXPECT_EQ(text_of(exchanges_of(shared_by("deepseek_v2", 1, 2, 1), Call::kForward)), "");
 }
 
 // Of two choices a token, each to the two ranks with columns of its expert: rows in bf16, and what
@@ -72,11 +77,10 @@ TEST(ExpertExchanges, RowsTravelToTheRanksOfTheirExperts) {
   part.experts = {.ep = 5, .etp = 2};
   const std::string rows = "ep all_to_all " + std::to_string(2 * 2 * kHidden * 2);
   const std::string back = "ep all_to_all " + std::to_string(2 * 2 * kHidden * 4);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kForward)),
-            "ep all_to_all 0, " + rows + ", " + back);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRecompute)), rows);
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kRemake)), "");
-  EXPECT_EQ(text_of(expert_exchanges(part, Call::kBackward)),
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kForward)), "ep all_to_all 0, " + rows + ", " + back);
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kRecompute)), rows);
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kRemake)), "");
+  EXPECT_EQ(text_of(exchanges_of(part, Call::kBackward)),
             "ep all_to_all " + std::to_string(2 * 2 * (2 * kHidden * 2 + 4)) + ", ep all_to_all " +
                 std::to_string(2 * 2 * (kHidden + 1) * 4));
 }
