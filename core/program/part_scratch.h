@@ -21,7 +21,7 @@ std::int64_t summed_bytes(const MemoryContext& context);
 
 // In layers of `compute_dtype`; with whole documents, as attention_scratch.h.
 PartScratch latent_attention_scratch(const MemoryContext& context, DType compute_dtype);
-// `keep`: of the stash. Rows that experts get are as many as can come.
+// `keep`: of the stash. Rows that experts get are as many as MemoryContext::expert_load says.
 PartScratch experts_scratch(const MemoryContext& context, DType compute_dtype, Keep keep);
 
 }  // namespace ptrain::program

@@ -25,7 +25,7 @@ struct RankGone {  // its connection closed
 struct LauncherEnded {  // and with it every rank
   base::ExitStatus status;
   start::LauncherReport report;
-  std::string out_of_memory;  // where the kernel's count of such kills has risen; else empty
+  std::string out_of_memory;  // by whom a kill for want of memory is told; else empty
 };
 struct StopAsked {
   std::string reason;

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -259,11 +260,24 @@ def table(paths):
     print(text([json.loads(line) for line in lines]))
 
 
+def keep_traces(name):
+    """Logs of the machines, and runs without checkpoints, beside the results."""
+    kept = Campaign.folder / name
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(Campaign.work, kept, symlinks=True, ignore=shutil.ignore_patterns("checkpoints", "cache", "filler"))
+    for log in Campaign.cluster.folder.glob("*/*.log"):
+        shutil.copy(log, kept / f"{log.parent.name}-{log.name}")
+    return kept
+
+
 def campaign(folder, binary, count, seed):
     Campaign.folder, Campaign.binary = pathlib.Path(folder).resolve(), pathlib.Path(binary).resolve()
     Campaign.setUpClass()
     try:
         rows = Campaign().run_all(count, seed)
+    except BaseException:
+        print("what Slurm and the runs left:", keep_traces(f"failed-{seed}"), flush=True)
+        raise
     finally:
         Campaign.doClassCleanups()
     (Campaign.folder / f"seed-{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -227,8 +227,7 @@ class Ends(Complaints):
             ranks = [pid for node in ("node1", "node2") for pid in self.cluster.host_processes(node, b"worker")]
             self.assertEqual(len(ranks), 2)
             checkpoints = self.work / name / "checkpoints"
-            while not any(entry.startswith(".tmp-") for entry in os.listdir(checkpoints)):
-                pass
+            until(lambda: any(entry.startswith(".tmp-") for entry in os.listdir(checkpoints)), 60, "it saves")
             for pid in ranks:
                 os.kill(pid, signal.SIGKILL)
             until(lambda: self.events(name, "attempt_ended"), 60, "a verdict")

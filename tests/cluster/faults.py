@@ -37,7 +37,9 @@ def oom(scene, node):
     group.mkdir()
     try:
         (group / "memory.limit_in_bytes").write_text(str(24 << 20))
-        (group / "cgroup.procs").write_text(str(scene.process_of_rank(node)))
+        rank = scene.process_of_rank(node)
+        (group / "cgroup.procs").write_text(str(rank))
+        pathlib.Path(f"/proc/{rank}/oom_score_adj").write_text("1000")  # or the glutton may be the one
         glutton = "import sys; open(sys.argv[1], 'w').write('0'); x = bytearray(64 << 20)"
         subprocess.run([sys.executable, "-c", glutton, group / "cgroup.procs"], check=False)
     finally:

@@ -43,7 +43,7 @@ def check_names():
 
 
 def check_coverage():
-    """75 rows, 20 of them starred, as in the list that they are from; none without a test or a reason."""
+    """75 rows, 20 of them starred; none without a test or a reason."""
     sections = re.findall(r"^## ([A-I])\. .*?\n(.*?)(?=^## )", COMPLAINTS, re.M | re.S)
     sizes = {letter: len(re.findall(r"^\| ★? ?\|", text, re.M)) - 1 for letter, text in sections}  # but for the head
     assert sizes == dict(A=11, B=9, C=8, D=6, E=7, F=7, G=7, H=9, I=11), sizes
