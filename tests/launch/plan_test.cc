@@ -41,10 +41,12 @@ class PlanCommand : public RunFixture {
 
 // Two ranks, 4 rows of the short shape and 2 of the long. Short: of two rows a rank micro-batches
 // of 1 or 2, each with three kinds of recomputation: 6 layouts of dp 2, 18 of shard 2 with its
-// three zeros. Long: 3 and 9. The four other mixes of degrees are not what is asked for.
+// three zeros. Long: 3 and 9. Replicas may be ruled out whole. The four other mixes of degrees are
+// not what is asked for.
 TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   const std::string over_data_ranks =
-      "parallel.tp=1 parallel.pp=1 parallel.cp.ring=1 parallel.cp.ulysses=1";
+      "parallel.dp=auto parallel.shard=auto parallel.tp=1 parallel.pp=1 parallel.cp.ring=1 "
+      "parallel.cp.ulysses=1";
   const auto planned = plan_json(over_data_ranks);
   EXPECT_EQ(planned["version"], 1);
   EXPECT_EQ(planned["recipe"], "launched");
@@ -56,13 +58,17 @@ TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) ++in_text;
   for (std::sregex_iterator it(text.begin(), text.end(), out), end; it != end; ++it)
     in_text += std::stoul((*it)[1]);
-  const std::size_t expected[] = {6 + 18 + 4, 3 + 9 + 4};
+  const std::size_t sharded[] = {18, 9}, replicated[] = {6, 3};
   ASSERT_EQ(planned["shapes"].size(), 2u);
   for (std::size_t s = 0; s < 2; ++s) {
     const auto& shape = planned["shapes"][s];
     std::size_t count = shape["ranked"].size();
     for (const auto& one : shape["rejected"]) count += one["count"].get<std::size_t>();
-    EXPECT_EQ(count, expected[s]) << shape["name"];
+    const auto& search = shape["search"];
+    EXPECT_EQ(search["degrees"], 2);
+    const std::size_t replicas = search["degrees_opened"] == 2 ? replicated[s] : 0;
+    EXPECT_EQ(search["layouts"], sharded[s] + replicas) << shape["name"];
+    EXPECT_EQ(count, sharded[s] + replicas + 4) << shape["name"];
     in_json += count;
   }
   EXPECT_EQ(in_text, in_json) << text;
