@@ -141,7 +141,8 @@ Result<ExitCode> resume_here(const ResumeArguments& arguments, const run::Direct
   PTRAIN_TRY(const auto plan, plan_to_go_on(directory, arguments, planner));
   if (!plan) return ExitCode::kDone;
   supervise::StopSignals signals;
-  return start_run(directory, *plan, lock, signals);
+  PTRAIN_TRY(const auto backend, check_start(*plan));
+  return start_run({directory, *plan, *backend}, lock, signals);
 }
 
 // Two jobs of one run would wait for each other.

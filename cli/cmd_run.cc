@@ -69,11 +69,11 @@ Result<ExitCode> cmd_run(const RunArguments& arguments) {
     return ExitCode::kDone;
   }
   if (arguments.parity) return run_parity(arguments, loaded, plan);
-  PTRAIN_CHECK(check_start(plan));
+  PTRAIN_TRY(const auto backend, check_start(plan));
   supervise::StopSignals signals;
   PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, plan));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
-  return start_run(directory, plan, lock, signals);
+  return start_run({directory, plan, *backend}, lock, signals);
 }
 
 }  // namespace ptrain::cli

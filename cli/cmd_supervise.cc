@@ -59,9 +59,12 @@ Result<ExitCode> train(const run::Directory& directory, const supervise::RunLock
   PTRAIN_CHECK(check_job(directory));
   PTRAIN_TRY(const run::Plan plan, plan_on_nodes(directory));
   if (supervise::newest_step(directory) < 0) PTRAIN_CHECK(check_not_lost(directory));
-  if (!is_finished(directory, plan)) return start_run(directory, plan, lock, signals, false);
-  say(fmt::format("ptrain: {} is finished: all of its steps are done", directory.root));
-  return ExitCode::kDone;
+  if (is_finished(directory, plan)) {
+    say(fmt::format("ptrain: {} is finished: all of its steps are done", directory.root));
+    return ExitCode::kDone;
+  }
+  PTRAIN_TRY(const auto backend, check_start(plan));
+  return start_run({directory, plan, *backend}, lock, signals, false);
 }
 
 // Whoever follows the run learns why it did not begin.

@@ -50,13 +50,13 @@ Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = continuation.origin;
-  PTRAIN_CHECK(check_start(planning.plan));
+  PTRAIN_TRY(const auto backend, check_start(planning.plan));
   supervise::StopSignals signals;
   PTRAIN_TRY(const run::Directory directory, write_run(arguments.directory, loaded, planning.plan));
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
   say(fmt::format("ptrain: {} continues step {} of {}", directory.root, continuation.origin.step,
                   checkpoint.folder()));
-  return start_run(directory, planning.plan, lock, signals);
+  return start_run({directory, planning.plan, *backend}, lock, signals);
 }
 
 }  // namespace ptrain::cli

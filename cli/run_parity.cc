@@ -12,8 +12,7 @@ namespace ptrain::cli {
 
 Result<ExitCode> run_parity(const RunArguments& arguments, const recipe::LoadedRecipe& loaded,
                             const run::Plan& plan) {
-  PTRAIN_CHECK(check_start(plan));
-  PTRAIN_TRY(const auto backend, backend_of(plan));
+  PTRAIN_TRY(const auto backend, check_start(plan));
   PTRAIN_TRY(const std::string worker, own_path());
   for (std::size_t i = 0; i < plan.shapes.size(); ++i)  // before anything is written
     PTRAIN_CHECK(parity::check_memory(parity::on_one_rank(parity::with_one_micro_batch(plan, i))));

@@ -51,12 +51,14 @@ Status check_container_of(const recipe::Cluster& cluster) {
 
 }  // namespace
 
-Status check_start(const run::Plan& plan) {
-  PTRAIN_TRY(const auto backend, backend_of(plan));
+Result<std::unique_ptr<start::Backend>> check_start(const run::Plan& plan) {
+  PTRAIN_TRY(auto backend, backend_of(plan));
   PTRAIN_CHECK(check_container_of(plan.recipe.cluster));
   PTRAIN_CHECK(find_engine_of(plan));
   PTRAIN_CHECK(check_gpus_here(plan));
-  return start::check_environment(static_cast<int>(plan.ranks.size()), backend->files_of_rank());
+  PTRAIN_CHECK(
+      start::check_environment(static_cast<int>(plan.ranks.size()), backend->files_of_rank()));
+  return backend;
 }
 
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
@@ -110,13 +112,12 @@ double expected_save_s(const run::Plan& plan) {
 
 }  // namespace
 
-Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock&, supervise::StopSignals& signals,
-                           bool by_hand) {
-  PTRAIN_CHECK(check_start(plan));
-  PTRAIN_TRY(const auto backend, backend_of(plan));
+Result<ExitCode> start_run(const Startable& run, const supervise::RunLock&,
+                           supervise::StopSignals& signals, bool by_hand) {
+  const run::Directory& directory = run.directory;
+  const run::Plan& plan = run.plan;
   PTRAIN_TRY(const std::string worker, own_path());
-  supervise::Setup setup{directory, plan, *backend, worker, signals, by_hand};
+  supervise::Setup setup{directory, plan, run.backend, worker, signals, by_hand};
   const cluster::Allocation job = cluster::find_allocation();
   setup.job = job.job;
   setup.here = job.here;

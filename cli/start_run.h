@@ -19,20 +19,26 @@ std::string new_run_path(const std::string& directory, const std::string& name);
 // What starts the plan's ranks from here.
 Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan);
 
-// What must be there to start them: mpirun or srun, the engine, GPUs that work where ranks need
-// some. Checked before anything is written.
-Status check_start(const run::Plan& plan);
+// The same, once all is there to start them: mpirun or srun, the engine, GPUs that work where ranks
+// need some. Asked once, before anything is written.
+Result<std::unique_ptr<start::Backend>> check_start(const run::Plan& plan);
 
 // Makes the run directory, the given one or else a new one, with recipe, plan and first events.
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan);
 
+// A run that may begin: `backend` is that of check_start.
+struct Startable {
+  const run::Directory& directory;
+  const run::Plan& plan;
+  const start::Backend& backend;
+};
+
 // Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on
 // it; `signals` are held since before it was written, so that none leaves it without a verdict.
 // `by_hand`: someone may press Ctrl-C, as nobody can in a batch script.
-Result<ExitCode> start_run(const run::Directory& directory, const run::Plan& plan,
-                           const supervise::RunLock& lock, supervise::StopSignals& signals,
-                           bool by_hand = true);
+Result<ExitCode> start_run(const Startable& run, const supervise::RunLock& lock,
+                           supervise::StopSignals& signals, bool by_hand = true);
 
 // The exact command that starts the ranks of the plan's first shape, for --dry-run.
 Result<std::string> start_command(const run::Directory& directory, const run::Plan& plan);
