@@ -12,9 +12,9 @@ namespace ptrain::mesh {
 // (divisible.h).
 class Cutter {
  public:
-  Cutter(const model::Architecture& whole, const Layout& layout, int rank);
+  Cutter(const model::Architecture& whole, const Layout& layout, int rank, model::HeadPlace head);
 
-  // What tp leaves of it. A fused matrix becomes three parameters.
+  // What tp, or a spread head, leaves of it. A fused matrix becomes three parameters.
   std::vector<model::ParameterSpec> dense(const model::ParameterSpec& parameter) const;
   // What ep and etp leave of a matrix of expert `number` of a layer: none, or one part. `down`: cut
   // by columns.
@@ -24,6 +24,7 @@ class Cutter {
   std::int64_t kv_heads() const;
 
  private:
+  model::ParameterSpec head_rows(const model::ParameterSpec& parameter) const;
   model::ParameterSpec repeated(model::ParameterSpec part, int sum_ranks) const;
   model::ParameterSpec key_value(const model::ParameterSpec& parameter, std::int64_t before) const;
   std::vector<model::ParameterSpec> fused(const model::ParameterSpec& parameter) const;
@@ -31,6 +32,7 @@ class Cutter {
   const model::Architecture& whole_;
   int tp_, ep_, etp_, tp_rank_;
   ExpertCoordinates expert_place_;
+  model::HeadPlace head_;
   std::int64_t kv_heads_, head_dim_;
 };
 

@@ -90,6 +90,7 @@ std::string to_string(const Layout& layout) {
   degree("etp", layout.etp);
   degree("virtual", layout.num_virtual);
   if (layout.pp > 1) text += (layout.schedule.empty() ? "csv" : layout.schedule) + " ";
+  if (layout.spread_head) text += "spread_head ";
   if (layout.num_shards() > 1) text += fmt::format("zero{} ", layout.zero);
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);
   if (layout.recompute == recipe::Recompute::kSelective) text += " selective";

@@ -6,6 +6,7 @@
 
 #include "core/mesh/cut.h"
 #include "core/mesh/divisible.h"
+#include "core/mesh/spread_head.h"
 #include "core/mesh/stages.h"
 #include "core/model/build.h"
 
@@ -21,7 +22,7 @@ using model::Role;
 
 // The sizes that one rank sees.
 Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
-                                const Cutter& cutter, int tp_rank) {
+                                const Cutter& cutter, const model::HeadPlace& head, int tp_rank) {
   recipe::Model config = whole.config;
   model::Decoder decoder = whole.decoder;
   config.num_attention_heads /= layout.tp;
@@ -37,11 +38,12 @@ Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
                                                 {whole.compute_dtype, layout.layer_dtypes});
   part.dtype = whole.dtype;
   part.tensor = {layout.tp, tp_rank};
+  part.head = head;
   part.parameters.clear();
   return part;
 }
 
-// Layers of the stages that pipeline rank `pp` holds.
+// Layers of the stages that pipeline rank `pp` holds, and a head that it shares.
 Result<std::vector<bool>> held_layers(const Architecture& whole, const Layout& layout, int pp) {
   std::vector<bool> held(whole.layers.size(), false);
   PTRAIN_TRY(const auto stages, layers_of_stages(layout, static_cast<int>(held.size())));
@@ -49,6 +51,7 @@ Result<std::vector<bool>> held_layers(const Architecture& whole, const Layout& l
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int layer = stages[stage].begin; ranks[stage] == pp && layer < stages[stage].end; ++layer)
       held[static_cast<std::size_t>(layer)] = true;
+  held.back() = held.back() || layout.spread_head;
   return held;
 }
 
@@ -61,12 +64,13 @@ bool first_of_experts(const std::vector<ParameterSpec>& parameters, std::size_t 
 
 class Assembler {
  public:
-  Assembler(const Architecture& whole, const Layout& layout, int rank, std::vector<bool> held)
+  Assembler(const Architecture& whole, const Layout& layout, int rank, std::vector<bool> held,
+            const model::HeadPlace& head)
       : whole_(whole),
-        cutter_(whole, layout, rank),
+        cutter_(whole, layout, rank, head),
         held_(std::move(held)),
         places_(whole.parameters.size()),
-        part_(with_sizes_of_part(whole, layout, cutter_, coordinates_of(layout, rank).tp)) {}
+        part_(with_sizes_of_part(whole, layout, cutter_, head, coordinates_of(layout, rank).tp)) {}
 
   Architecture assemble() {
     for (const LayerSpec& layer : whole_.layers) {
@@ -101,6 +105,10 @@ class Assembler {
     const std::size_t begin = part_.parameters.size();
     for (const int index : layer.parameters) {
       const ParameterSpec& parameter = whole_.parameters[static_cast<std::size_t>(index)];
+      // What the head does with the stream itself is for those that have it.
+      if (layer.kind == LayerKind::kHead && !part_.head.has_stream() &&
+          parameter.role != Role::kHead)
+        continue;
       if (!whole_.groups[static_cast<std::size_t>(parameter.group)].experts) {
         add(index, cutter_.dense(parameter));
         continue;
@@ -138,6 +146,13 @@ class Assembler {
     for (const int index : layer.parameters)
       for (const int place : places_[static_cast<std::size_t>(index)])
         described.parameters.push_back(place);
+    if (layer.kind == LayerKind::kHead && part_.head.is_spread()) describe_share(described);
+  }
+
+  void describe_share(LayerSpec& head) const {
+    if (!part_.head.has_stream()) head.stash.clear();
+    head.segments.back().flops_per_token =
+        2.0 * static_cast<double>(part_.config.hidden_size * part_.num_head_rows());
   }
 
   const Architecture& whole_;
@@ -155,11 +170,10 @@ Status check_block(const ParameterSpec& parameter) {
   const bool is_run = parameter.block == BlockKind::kRun;
   return fail(
       ExitCode::kUsage,
-      fmt::format("layout: tp and etp split '{}', of which its optimizer must see {} whole",
-                  parameter.name,
+      fmt::format("layout: '{}' is split, but its optimizer must see {} whole", parameter.name,
                   is_run ? fmt::format("each {} elements", model::kRunElements) : "the matrix"),
-      "set tp and etp to 1, or take an optimizer that works on single elements, such as "
-      "adamw");
+      "set tp and etp to 1 and leave the head on the last stage, or take an optimizer that works "
+      "on single elements, such as adamw");
 }
 
 // Streams, masters and sums are in one dtype, and so is what a tied head shares with the embedding.
@@ -229,9 +243,11 @@ bool is_whole(const Layout& layout) {
 Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
   PTRAIN_CHECK(check_divisible(whole, layout));
   PTRAIN_CHECK(check_dtypes(whole, layout));
+  PTRAIN_CHECK(check_spread_head(whole, layout));
   if (is_whole(layout)) return with_context_ranks(whole, layout, rank);
   PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
-  Architecture part = Assembler(whole, layout, rank, std::move(held)).assemble();
+  PTRAIN_TRY(const model::HeadPlace head, head_place_of(layout, rank));
+  Architecture part = Assembler(whole, layout, rank, std::move(held), head).assemble();
   for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
   return with_context_ranks(with_expert_ranks(std::move(part), layout, rank), layout, rank);
 }

@@ -40,6 +40,10 @@ std::int64_t ParameterSpec::block_elements() const {
   return 1;
 }
 
+std::int64_t Architecture::num_head_rows() const {
+  return parameters[static_cast<std::size_t>(layers.back().parameters.back())].shape.front();
+}
+
 std::int64_t Architecture::num_parameters() const {
   std::int64_t sum = 0;
   for (const ParameterSpec& parameter : parameters) sum += parameter.num_elements();

@@ -52,7 +52,7 @@ enum class LayerKind { kEmbedding, kBlock, kHead };
 // of all layers come the experts of the layers that have some.
 struct GroupSpec {
   int layer = 0;
-  bool experts = false;  // sharded and reduced over the axes that experts see
+  bool experts = false;                   // sharded and reduced over the axes that experts see
   DType compute_dtype = DType::kFloat32;  // of whole parameters: that of the layer
   bool operator==(const GroupSpec&) const = default;
 };
@@ -62,7 +62,7 @@ struct LayerSpec {
   int index = 0;
   LayerKind kind = LayerKind::kBlock;
   DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
-  bool held = true;                // false: of another pipeline rank; then all lists are empty
+  bool held = true;                // false: of other pipeline ranks; then all lists are empty
   std::vector<int> parameters;     // indices into Architecture::parameters, in the code's order
   std::vector<int> groups;         // buffers it reads, ascending; a tied head reads its own and 0
   std::vector<StashTensor> stash;  // in the order the layer's code reads
@@ -86,6 +86,21 @@ struct ExpertPlace {
   bool operator==(const ExpertPlace&) const = default;
 };
 
+// The ranks that share the head's matrix, each with its rows for a part of the vocabulary: those of
+// the tensor axis or, where the head is spread, of the whole pipeline, tensor ranks as neighbours.
+// `num_holders` of them from `first_holder` on have the stream that the head reads.
+struct HeadPlace {
+  int size = 1;
+  int rank = 0;
+  int first_holder = 0;
+  int num_holders = 1;
+  bool is_spread() const { return size > num_holders; }
+  bool has_stream() const { return rank >= first_holder && rank < first_holder + num_holders; }
+  // Of `rows` of the whole matrix, where those of a rank begin; of the number of ranks: the end.
+  std::int64_t first_row(std::int64_t rows, int of_rank) const { return rows * of_rank / size; }
+  bool operator==(const HeadPlace&) const = default;
+};
+
 struct Architecture {
   recipe::Model config;           // every size filled in
   Decoder decoder;                // what the layers compute
@@ -97,6 +112,7 @@ struct Architecture {
   AxisPlace tensor;         // of the rank whose part this is (part.h)
   AxisPlace ring, ulysses;  // the ranks that share rows with it
   ExpertPlace experts;
+  HeadPlace head;
 
   // Of `tokens` that the ranks of the tensor axis share, the residual stream of each holds equal
   // parts, in their order.
@@ -112,6 +128,8 @@ struct Architecture {
     return tensor_of_layer.for_weights == ForWeights::kItself ||
            (tensor_of_layer.for_weights == ForWeights::kGathered && tensor.size == 1);
   }
+  // Of the head's matrix, where this rank holds the head.
+  std::int64_t num_head_rows() const;
   int num_groups() const { return static_cast<int>(groups.size()); }
   std::int64_t num_parameters() const;
   // Parameters that take part in a token's matmuls: all but norms and the embedding look-up; a tied

@@ -8,7 +8,7 @@
 namespace ptrain::model {
 namespace {
 
-constexpr std::array<std::string_view, 5> kAxes{"tp", "ring", "ulysses", "ep", "rows"};
+constexpr std::array<std::string_view, 6> kAxes{"tp", "ring", "ulysses", "ep", "rows", "head"};
 constexpr std::array<std::string_view, 6> kKinds{"all_gather", "reduce_scatter", "all_reduce",
                                                  "all_to_all", "shift",          "arrival"};
 
@@ -18,6 +18,7 @@ class TensorExchanges {
  public:
   TensorExchanges(const Architecture& architecture, const LayerSpec& layer)
       : shares_(architecture.tensor.size > 1),
+        spreads_head_(architecture.head.is_spread()),
         norms_after_(architecture.decoder.norms_after),
         gathered_(gathered_rows(architecture, layer)),
         summed_(summed_rows(architecture)),
@@ -52,14 +53,19 @@ class TensorExchanges {
   }
 
   std::vector<ExchangeSpec> head(Call call) const {
-    if (!shares_) return {};
-    if (call == Call::kEvaluate) return {gathered_};
-    if (call == Call::kBackward) return {gathered_, summed_};
+    if (!shares_ && !spreads_head_) return {};
+    if (call == Call::kEvaluate) return {over_head(gathered_)};
+    if (call == Call::kBackward) return {over_head(gathered_), over_head(summed_)};
     return {};
   }
 
  private:
-  bool shares_, norms_after_;
+  ExchangeSpec over_head(ExchangeSpec spec) const {
+    if (spreads_head_) spec.axis = ExchangeAxis::kHead;
+    return spec;
+  }
+
+  bool shares_, spreads_head_, norms_after_;
   ExchangeSpec gathered_, summed_, stream_;
 };
 

@@ -32,7 +32,7 @@ std::vector<Transfer> transfers_of(const Pipeline& pipeline, int rank) {
     int step = -1;
     for (const Cell& cell : pipeline.schedule.ranks[static_cast<std::size_t>(sender)]) {
       ++step;
-      if (cell.work == Work::kBackwardWeight) continue;
+      if (cell.work == Work::kBackwardWeight || cell.work == Work::kShared) continue;
       const bool forward = cell.work == Work::kForward;
       Cell next = cell;
       next.stage += forward ? 1 : -1;

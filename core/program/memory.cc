@@ -184,6 +184,11 @@ void MemoryMeter::begin_write(const Action& action) {
       take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
 }
 
+bool MemoryMeter::shares_head(const Action& action) const {
+  return layer_of(action) >= 0 && layer(action).kind == model::LayerKind::kHead &&
+         !context_.architecture.head.has_stream();
+}
+
 void MemoryMeter::take_stream(int count) {
   const std::int64_t tokens = context_.tokens();
   const std::int64_t rows = context_.architecture.stream_rows(tokens);
@@ -196,6 +201,7 @@ void MemoryMeter::begin_streams(const Action& action) {
   if (!is_pipeline()) return;
   for (const int id : action.after)
     if (sends_.erase(id) > 0) take_stream(-1);
+  if (shares_head(action)) return;
   switch (action.kind) {
     case Kind::kReceiveForward:
     case Kind::kReceiveBackward:
@@ -212,7 +218,7 @@ void MemoryMeter::begin_streams(const Action& action) {
 
 void MemoryMeter::end_streams(const Action& action) {
   using model::LayerKind;
-  if (!is_pipeline()) return;
+  if (!is_pipeline() || shares_head(action)) return;
   switch (action.kind) {
     case Kind::kSendForward:
     case Kind::kSendBackward:

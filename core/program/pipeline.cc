@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/schedule/catalogue.h"
+#include "core/schedule/shared_work.h"
 
 namespace ptrain::program {
 namespace {
@@ -76,6 +77,8 @@ Result<Pipeline> pipeline_of(const mesh::Layout& layout, int num_layers, bool tr
   }
   if (!train) pipeline.schedule = forward_only(layout, pipeline.ranks);
   pipeline.schedule = without_pairs(std::move(pipeline.schedule));
+  pipeline.spreads_head = layout.spread_head && layout.pp > 1;
+  if (pipeline.spreads_head) pipeline.schedule = schedule::add_shared_work(pipeline.schedule);
   return pipeline;
 }
 

@@ -14,7 +14,9 @@ struct Pipeline {
   schedule::Schedule schedule;            // without pairs: their halves follow each other
   std::vector<mesh::StageLayers> stages;  // by stage
   std::vector<int> ranks;                 // by stage: its pipeline rank
+  bool spreads_head = false;  // all other ranks do S for each backward of the last stage
 
+  int last_stage() const { return num_stages() - 1; }
   int num_stages() const { return static_cast<int>(stages.size()); }
   // -1 before the first stage and behind the last one.
   int rank_of(int stage) const {
@@ -25,7 +27,8 @@ struct Pipeline {
   }
 };
 
-// The layout's schedule, by name or as its file says; with one stage F0 B0 F1 B1 .... `train`
+// The layout's schedule, by name or as its file says, with S where the head is spread
+// (schedule/shared_work.h); with one stage F0 B0 F1 B1 .... `train`
 // false: every stage's F in model order, micro-batch after micro-batch. Errors (kUsage): a schedule
 // that does not suit the layout, with the nearest that does, or that the engine cannot run: two
 // copies of the weights, micro-batches in slices.

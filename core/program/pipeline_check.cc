@@ -17,7 +17,8 @@ PipelineCheck::PipelineCheck(const Pipeline& pipeline, int rank, int num_micro_b
     : pipeline_(pipeline),
       rank_(rank),
       num_micro_batches_(num_micro_batches),
-      passages_(static_cast<std::size_t>(num_micro_batches * pipeline.num_stages())) {}
+      passages_(static_cast<std::size_t>(num_micro_batches * pipeline.num_stages())),
+      shared_(static_cast<std::size_t>(num_micro_batches)) {}
 
 int PipelineCheck::num_layers(int stage) const {
   return pipeline_.layers_of(stage).end - pipeline_.layers_of(stage).begin;
@@ -100,6 +101,19 @@ PipelineCheck::Broken PipelineCheck::weight(const Action& action) {
   return std::nullopt;
 }
 
+bool PipelineCheck::is_shared(const Action& action) const {
+  const int last = pipeline_.last_stage();
+  return pipeline_.spreads_head && !holds(last) && action.stage == last &&
+         action.layer_first == pipeline_.layers_of(last).end - 1;
+}
+
+PipelineCheck::Broken PipelineCheck::shared(const Action& action) {
+  const auto m = static_cast<std::size_t>(action.micro_batch);
+  if (shared_[m]) return "was done already";
+  shared_[m] = true;
+  return std::nullopt;
+}
+
 PipelineCheck::Broken PipelineCheck::send(const Action& action, int compute) {
   if (!is_known(action)) return "no such stage here";
   const bool forward = is_forward(action.kind);
@@ -140,6 +154,10 @@ PipelineCheck::Broken PipelineCheck::sent(int stage, int micro_batch, bool forwa
 }
 
 PipelineCheck::Broken PipelineCheck::end(bool trains) const {
+  const bool shares = pipeline_.spreads_head && !holds(pipeline_.last_stage());
+  for (int m = 0; shares && m < num_micro_batches_; ++m)
+    if (!shared_[static_cast<std::size_t>(m)])
+      return fmt::format("its share of the head for m{} is not done", m);
   for (int stage = 0; stage < pipeline_.num_stages(); ++stage) {
     if (!holds(stage)) continue;
     for (int m = 0; m < num_micro_batches_; ++m) {

@@ -25,6 +25,10 @@ class PipelineCheck {
   Broken forward(const Action& action, int compute);
   Broken backward(const Action& action, int compute);
   Broken weight(const Action& action);
+  // What this rank does of a spread head, whose stage another rank holds: once for each
+  // micro-batch.
+  bool is_shared(const Action& action) const;
+  Broken shared(const Action& action);
   Broken send(const Action& action, int compute);
   Broken receive(const Action& action);
   Broken end(bool trains) const;
@@ -61,6 +65,7 @@ class PipelineCheck {
   int rank_;
   int num_micro_batches_;
   std::vector<Passage> passages_;  // by micro-batch, then stage
+  std::vector<bool> shared_;       // by micro-batch: its share of the head is done
 };
 
 }  // namespace ptrain::program

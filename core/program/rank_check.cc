@@ -86,6 +86,8 @@ RankCheck::RankCheck(const Program& program, const model::Architecture& architec
       for (int index : architecture.layers[static_cast<std::size_t>(layer)].groups)
         group(index).readers += 1;
   }
+  if (pipeline.spreads_head && !passages_.holds(pipeline.last_stage()))
+    for (int index : architecture.layers.back().groups) group(index).readers += 1;
 }
 
 const model::LayerSpec& RankCheck::spec_of(const Action& action) const {
@@ -205,6 +207,7 @@ RankCheck::Broken RankCheck::use(const Action& action) {
 
 RankCheck::Broken RankCheck::forward(const Action& action) {
   if (auto broken = use(action)) return broken;
+  if (passages_.is_shared(action)) return share(action);
   if (auto broken = passages_.forward(action, now(Lane::kCompute))) return broken;
   const auto keep = keep_named(action.attribute("keep"));
   if (!keep) return "keep is not all, selected, input or none";
@@ -214,6 +217,13 @@ RankCheck::Broken RankCheck::forward(const Action& action) {
   const bool whole = keeps_all(*keep, spec_of(action));
   stashes_[{action.layer_first, action.micro_batch}] = whole ? Keep::kAll : *keep;
   return std::nullopt;
+}
+
+// Of what the last stage keeps for the head this rank has nothing.
+RankCheck::Broken RankCheck::share(const Action& action) {
+  if (trains_ != (action.kind == Kind::kBackward)) return "the head is shared going back";
+  if (auto broken = passages_.shared(action)) return broken;
+  return trains_ ? write(action) : std::nullopt;
 }
 
 RankCheck::Broken RankCheck::recompute(const Action& action) {
@@ -230,6 +240,7 @@ RankCheck::Broken RankCheck::recompute(const Action& action) {
 
 RankCheck::Broken RankCheck::backward(const Action& action) {
   if (auto broken = use(action)) return broken;
+  if (passages_.is_shared(action)) return share(action);
   if (auto broken = passages_.backward(action, now(Lane::kCompute))) return broken;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});
   if (stash == stashes_.end()) return "no stash is kept";

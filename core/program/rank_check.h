@@ -56,6 +56,7 @@ class RankCheck {
   Broken dispatch(const Action& action);
   Broken use(const Action& action);
   Broken forward(const Action& action);
+  Broken share(const Action& action);
   Broken recompute(const Action& action);
   Broken backward(const Action& action);
   Broken weight(const Action& action);

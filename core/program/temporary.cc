@@ -146,31 +146,33 @@ class Scratch {
   }
 
   std::int64_t head_backward() const {
+    const model::HeadPlace& head = context_.architecture.head;
     const std::int64_t statistics = decoder().norm == model::NormKind::kLayerNorm ? 2 : 1;
     const std::int64_t norm =
-        context_.architecture.stream_rows(tokens_) * statistics * wide_ + in_narrow(hidden());
-    return own_stream() + norm + summed() + logits();
+        head.has_stream() ? context_.architecture.stream_rows(tokens_) * statistics * wide_ : 0;
+    const std::int64_t gradient = head.size > 1 ? in_wide(hidden()) : 0;
+    return own_stream() + norm + in_narrow(hidden()) + gradient + logits();
   }
+
+  std::int64_t head_rows() const { return context_.architecture.num_head_rows(); }
 
   // A chunk of them, beside what the chunk before rounded.
   std::int64_t logits() const {
     const std::int64_t rows = std::min(kLogitsRows, tokens_);
     const std::int64_t second_rows = std::min(kLogitsRows, tokens_ - rows);
-    const std::int64_t padded = round_up(config().vocab_size, kLogitsPadding);
+    const std::int64_t padded = round_up(head_rows(), kLogitsPadding);
     const std::int64_t rounded = rounds() ? rows * padded * narrow_ : 0;
     const std::int64_t first = capped_row() * rows + std::max(rounded, rows * statistics_of_row());
     const std::int64_t second = second_rows * (capped_row() + statistics_of_row()) + rounded;
     return rows * padded * wide_ + std::max(first, second);
   }
 
-  std::int64_t capped_row() const {
-    return decoder().final_softcap > 0 ? config().vocab_size * wide_ : 0;
-  }
+  std::int64_t capped_row() const { return decoder().final_softcap > 0 ? head_rows() * wide_ : 0; }
 
   // What the parts of a vocabulary know of it, in float64.
   std::int64_t statistics_of_row() const {
-    if (!shares()) return 0;
-    return context_.architecture.tensor.size * kPartStatistics * size_of(DType::kFloat64);
+    const int parts = context_.architecture.head.size;
+    return parts == 1 ? 0 : parts * kPartStatistics * size_of(DType::kFloat64);
   }
 
   const MemoryContext& context_;

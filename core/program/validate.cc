@@ -27,12 +27,13 @@ Status check_rank(const Program& program, const model::Architecture& architectur
   return {};
 }
 
-// Ranks that meet in an action, by their numbers.
+// Ranks that meet in an action, by their numbers: blocks of neighbours.
 struct Members {
   std::size_t first = 0;
   std::size_t count = 1;
-  std::size_t stride = 1;
-  std::size_t rank(std::size_t i) const { return first + i * stride; }
+  std::size_t stride = 1;  // from block to block
+  std::size_t block = 1;
+  std::size_t rank(std::size_t i) const { return first + i / block * stride + i % block; }
 };
 
 bool is_collective(const Action& action, const mesh::Layout& layout) {
@@ -73,6 +74,11 @@ Members along(const Action& exchange, mesh::Coordinates place, const mesh::Layou
     return {size(rank - rank % block), size(block), 1};
   }
   place.tp = 0;
+  if (axis == model::ExchangeAxis::kHead) {
+    place.pp = 0;
+    return {from(), size(layout.pp * layout.tp), size(layout.num_ranks() / layout.pp),
+            size(layout.tp)};
+  }
   if (axis != model::ExchangeAxis::kRows) return {from(), size(layout.tp), 1};
   place.cp = 0;
   return {from(), size(layout.cp * layout.tp), 1};

@@ -21,6 +21,8 @@ enum class Recompute { kNone, kSelective, kFull };
 std::string_view to_string(Recompute recompute);
 std::optional<Recompute> recompute_named(std::string_view word);
 enum class Offload { kNone, kOptimizer };
+// Where the head's matrix lies in a pipeline.
+enum class Head { kLastStage, kAllStages };
 enum class OnNonFinite { kStop, kSkip };
 
 // A layout as asked for; zero or empty = the planner chooses.
@@ -32,8 +34,9 @@ struct Parallel {
   int tp = 0;
   int pp = 0;
   int num_virtual = 0;
-  std::string schedule;       // a name, or a file that ends in .csv
-  std::string stages;         // layers of each stage, by commas
+  std::string schedule;  // a name, or a file that ends in .csv
+  std::string stages;    // layers of each stage, by commas
+  Head head = Head::kLastStage;
   int ring = 0, ulysses = 0;  // cp is their product
   int ep = 0;
   int etp = 0;

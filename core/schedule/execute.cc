@@ -17,6 +17,8 @@ double cost_of(const Cell& cell, const StageCost& cost) {
       return cost.backward_input;
     case Work::kBackwardWeight:
       return cost.backward_weight;
+    case Work::kShared:
+      break;
   }
   return 0;
 }

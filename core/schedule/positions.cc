@@ -26,11 +26,12 @@ Positions::Positions(const Schedule& schedule)
                  static_cast<std::size_t>(num_micro_batches_) *
                  static_cast<std::size_t>(num_slices_)) {
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    int step = 0;
+    int step = -1;
     for (const Cell& cell : schedule.ranks[static_cast<std::size_t>(rank)]) {
+      ++step;
+      if (cell.work == Work::kShared) continue;
       Position& position = positions_[index(cell)];
       if (!position.exists()) position = {rank, step};
-      ++step;
     }
   }
 }
@@ -71,6 +72,9 @@ Needs Positions::needs(const Cell& cell) const {
       break;
     case Work::kBackwardWeight:
       add(needs, Work::kBackward, cell);
+      break;
+    case Work::kShared:
+      add(needs, Work::kForward, cell);
       break;
   }
   return needs;

@@ -34,11 +34,11 @@ class Positions {
  public:
   explicit Positions(const Schedule& schedule);
 
-  // I and B share a place: a stage does one of them.
+  // I and B share a place: a stage does one of them. Not of S, which many ranks do.
   Position of(const Cell& cell) const;
 
   // F after that of the stage before and of the slice before; B or I after its own F, that of the
-  // stage behind and of the slice behind; W after its own I.
+  // stage behind and of the slice behind; W after its own I; S after the F of its stage.
   Needs needs(const Cell& cell) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace ptrain::schedule {
 
-char letter_of(Work work) { return "FBIW"[static_cast<std::size_t>(work)]; }
+char letter_of(Work work) { return "FBIWS"[static_cast<std::size_t>(work)]; }
 
 std::string to_text(const Cell& cell) {
   std::string text = fmt::format("{}{}{}", cell.stage, letter_of(cell.work), cell.micro_batch);

@@ -7,8 +7,10 @@
 
 namespace ptrain::schedule {
 
-// F, B (both gradients), I (of the input), W (of the weights).
-enum class Work : std::uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight };
+// F, B (both gradients), I (of the input), W (of the weights). S: a rank's share of what the last
+// stage does with a micro-batch, which needs all ranks at the same time (shared_work.h); the rank
+// of the last stage does its own within B or I. Lists in files have none.
+enum class Work : std::uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight, kShared };
 
 // One piece of work on one stage.
 struct Cell {

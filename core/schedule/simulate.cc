@@ -27,6 +27,8 @@ struct Held {
       case Work::kBackwardWeight:
         *this = {weight - 1, input, half - 0.5};
         return;
+      case Work::kShared:
+        return;
     }
   }
 };

@@ -71,6 +71,7 @@ enum class Bug {
   kExpertsStartAtZero,    // initial values of experts are zero
   kAuxiliaryDropped,      // balance and z losses are told, but give no gradient
   kRoutedAgain,           // recomputation chooses experts again, and otherwise
+  kHeadPartsNotSummed,  // the last stage gets no gradient from the other stages' parts of the head
   kCount
 };
 

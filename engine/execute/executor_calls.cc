@@ -21,6 +21,11 @@ Keep keep_in(const Action& action, std::string_view attribute) {
   return *keep;
 }
 
+// Of a head whose stream another rank has.
+bool only_shares(const model::LayerSpec& spec, const model::Architecture& architecture) {
+  return spec.kind == model::LayerKind::kHead && !architecture.head.has_stream();
+}
+
 }  // namespace
 
 // Without views of parameters where the action reads none: they need not be whole then.
@@ -28,10 +33,11 @@ void Executor::set_context(const Action& action, Call& call) {
   if (!program::groups_read(action, architecture_).empty())
     for (const int parameter : spec_of(action).parameters)
       call.parameters.push_back(group_of(parameter).parameter(parameter));
-  call.context.emplace(layers::Context{batch(action.micro_batch), arena_, call.parameters,
-                                       stashes_.views(action.layer_first, action.micro_batch),
-                                       communicators_.tensor,
-                                       stashes_.late(action.layer_first, action.micro_batch)});
+  call.context.emplace(
+      layers::Context{batch(action.micro_batch), arena_, call.parameters,
+                      stashes_.views(action.layer_first, action.micro_batch),
+                      architecture_.head.is_spread() ? communicators_.head : communicators_.tensor,
+                      stashes_.late(action.layer_first, action.micro_batch)});
 }
 
 void Executor::run_segment(const Action& action) {
@@ -64,7 +70,8 @@ void Executor::begin_forward(const Action& action, Call& call) {
                 keep_in(action, "keep"));
   set_context(action, call);
   const std::int64_t rows = stream_rows(micro_batch);
-  const bool has_input = kind != model::LayerKind::kEmbedding;
+  const bool has_input =
+      kind != model::LayerKind::kEmbedding && !only_shares(spec_of(action), architecture_);
   if (has_input) call.input = activations_.take(action.layer_first, micro_batch);
   const Tensor x = has_input ? activations_.view(call.input, rows) : Tensor{};
   if (kind == model::LayerKind::kHead) return begin_head(action, call, x);
@@ -123,7 +130,9 @@ void Executor::begin_backward(const Action& action, Call& call) {
     for (auto& target : call.targets) target.accumulate = false;
   set_context(action, call);
   const Tensor dy =
-      gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch));
+      only_shares(spec, architecture_)
+          ? Tensor()
+          : gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch));
   call.task.emplace(code_of(action).backward_input(*call.context, call.targets, dy, call.products,
                                                    call.scratch, sums_));
 }
@@ -131,9 +140,11 @@ void Executor::begin_backward(const Action& action, Call& call) {
 void Executor::end_backward(const Action& action, Call& call) {
   const auto& spec = spec_of(action);
   const int layer = action.layer_first, micro_batch = action.micro_batch;
-  Buffer gradient = gradients_.take(layer, micro_batch);
-  if (spec.kind != model::LayerKind::kEmbedding)
-    gradients_.put(layer - 1, micro_batch, std::move(gradient));
+  if (!only_shares(spec, architecture_)) {
+    Buffer gradient = gradients_.take(layer, micro_batch);
+    if (spec.kind != model::LayerKind::kEmbedding)
+      gradients_.put(layer - 1, micro_batch, std::move(gradient));
+  }
   if (action.kind == Kind::kBackwardInput && spec.kind == model::LayerKind::kBlock) {
     if (planted(Bug::kStashFreedAtInput)) {
       stashes_.give(layer, micro_batch);

@@ -16,6 +16,7 @@ Groups::Groups(comm::Communicator& world, const mesh::Layout& layout,
       communicators_{world} {
   make_dense();
   make_contexts();
+  make_head(part.head);
   if (std::ranges::any_of(part.groups, &model::GroupSpec::experts)) {
     make_rows();
     make_experts();
@@ -66,6 +67,16 @@ void Groups::make_dense() {
     communicators_.pipeline_forward = make("pp/forward", {color, place_.pp});
     communicators_.pipeline_backward = make("pp/backward", {color, place_.pp});
   }
+}
+
+// Tensor ranks are neighbours, as in model::HeadPlace.
+void Groups::make_head(const model::HeadPlace& head) {
+  if (!head.is_spread()) return;
+  const int color = color_without([](auto& layout, auto& place) {
+    layout.pp = layout.tp = 1;
+    place.pp = place.tp = 0;
+  });
+  communicators_.head = make("head/exchange", {color, head.rank});
 }
 
 // The ranks of a row are a ring of groups of neighbours.

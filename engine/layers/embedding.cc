@@ -2,6 +2,7 @@
 
 #include "engine/kernels/rows.h"
 #include "engine/layers/layers.h"
+#include "engine/layers/tensor_share.h"
 #include "engine/layers/vocabulary_part.h"
 #include "engine/layers/workspace.h"
 

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/base/divide.h"
 #include "core/program/block_sizes.h"
 #include "engine/base/engine_error.h"
+#include "engine/base/planted.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
+#include "engine/layers/head_share.h"
 #include "engine/layers/layers.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/vocabulary_loss.h"
@@ -16,20 +19,24 @@ namespace {
 using program::kLogitsPadding;
 using program::kLogitsRows;
 
-// Final norm, head matrix and loss. Stash: x. A rank of the tensor axis makes the logits of its
-// part of the vocabulary, for all tokens; whole logits exist nowhere.
+// Final norm, head matrix and loss. Stash: x. Each of the ranks that share the matrix makes the
+// logits of its part of the vocabulary, for all tokens; whole logits exist nowhere. Those without
+// the stream have no norm.
 class Head final : public Layer {
  public:
   Head(const model::Architecture& architecture, const model::LayerSpec& spec)
       : dtype_(architecture.dtype),
         compute_(spec.compute_dtype),
+        hidden_(architecture.config.hidden_size),
         share_(architecture),
-        norm_(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
-              model::Role::kNormBias),
         matrix_(spec.parameters.size() - 1),
         loss_(architecture,
               architecture.parameters[static_cast<std::size_t>(spec.parameters.back())]),
-        softcap_(architecture.decoder.final_softcap) {}
+        softcap_(architecture.decoder.final_softcap) {
+    if (share_.has_rows())
+      norm_.emplace(architecture.decoder, Places(architecture, spec), model::Role::kNorm,
+                    model::Role::kNormBias);
+  }
 
   Task forward(const Context& context, Tensor x, Tensor) const override {
     if (!context.stash.empty()) copy_tensor(x, context.stash[0]);
@@ -42,23 +49,22 @@ class Head final : public Layer {
   Task backward_input(const Context& context, std::span<const GradientTarget> gradients, Tensor dy,
                       std::vector<WeightProduct>&, std::vector<Buffer>&,
                       LossSums& sums) const override {
-    const Tensor& x = context.stash[0];
+    const Tensor x = norm_ ? context.stash[0] : Tensor();
     Workspace work(context, dtype_, share_);
-    const Tensor scale = work.stream_scratch(norm_.statistics_cols());
     std::vector<Buffer> buffers;
+    const Tensor scale = statistics(context, buffers);
     const Tensor normed = norm(context, x, scale, buffers);
     if (!share_.alone()) co_await exchange(share_.gather(normed));
-    const Tensor dnormed = share_.alone() ? dy : work.scratch(x.cols);
+    const Tensor dnormed = share_.alone() ? dy : work.scratch(hidden_);
     loss_and_gradients(context, normed, dnormed, gradients[matrix_], sums);
+    if (planted(Bug::kHeadPartsNotSummed) && !norm_) kernels::set_zero(dnormed);
     if (!share_.alone()) co_await exchange(share_.sum(dnormed));
-    norm_.backward(context, gradients, {x, scale, share_.own(dnormed), {}}, dy);
+    if (norm_) norm_->backward(context, gradients, {x, scale, share_.own(dnormed), {}}, dy);
   }
 
   Task loss(const Context& context, Tensor x, LossSums& sums) const override {
     std::vector<Buffer> buffers;
-    const Tensor scale =
-        take_scratch(context.arena, dtype_, x.rows, norm_.statistics_cols(), buffers);
-    const Tensor normed = norm(context, x, scale, buffers);
+    const Tensor normed = norm(context, x, statistics(context, buffers), buffers);
     if (!share_.alone()) co_await exchange(share_.gather(normed));
     each_chunk(context, normed, [&](std::int64_t begin, const Tensor& chunk, const Tensor& logits) {
       make_logits(context, chunk, logits);
@@ -68,9 +74,7 @@ class Head final : public Layer {
 
   Task logits(const Context& context, Tensor x, std::int64_t first, Tensor logits) const override {
     std::vector<Buffer> buffers;
-    const Tensor scale =
-        take_scratch(context.arena, dtype_, x.rows, norm_.statistics_cols(), buffers);
-    const Tensor normed = norm(context, x, scale, buffers);
+    const Tensor normed = norm(context, x, statistics(context, buffers), buffers);
     if (!share_.alone()) co_await exchange(share_.gather(normed));
     const VocabularyPart& part = loss_.part();
     make_logits(context, normed.row_range(first, logits.rows),
@@ -79,12 +83,19 @@ class Head final : public Layer {
   }
 
  private:
+  // Room for what the norm keeps of the stream's rows.
+  Tensor statistics(const Context& context, std::vector<Buffer>& buffers) const {
+    if (!norm_) return {};
+    return take_scratch(context.arena, dtype_, share_.own_rows(context.batch.num_tokens()),
+                        norm_->statistics_cols(), buffers);
+  }
+
   // Of the stream's rows, with room for those of the other ranks.
   Tensor norm(const Context& context, const Tensor& x, const Tensor& scale,
               std::vector<Buffer>& buffers) const {
     const Tensor normed =
-        take_scratch(context.arena, compute_, context.batch.num_tokens(), x.cols, buffers);
-    norm_.forward(context, x, share_.own(normed), scale);
+        take_scratch(context.arena, compute_, context.batch.num_tokens(), hidden_, buffers);
+    if (norm_) norm_->forward(context, x, share_.own(normed), scale);
     return normed;
   }
 
@@ -140,8 +151,9 @@ class Head final : public Layer {
   }
 
   DType dtype_, compute_;
-  TensorShare share_;
-  Norm norm_;
+  std::int64_t hidden_;
+  HeadShare share_;
+  std::optional<Norm> norm_;
   std::size_t matrix_;  // [V, H], in the layer's parameters
   VocabularyLoss loss_;
   double softcap_;

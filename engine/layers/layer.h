@@ -51,9 +51,9 @@ struct Context {
   std::span<const Tensor> parameters;  // views in LayerSpec::parameters order: [out, in] or [1, n]
   std::span<const Tensor>
       stash;  // views in LayerSpec::stash order, [rows_of, elements_per_token]; empty: keep nothing
-  // The ranks of the tensor axis, where there are others: for the small values that the head
-  // combines within a segment. All else is exchanged between segments.
-  comm::Communicator* tensor = nullptr;
+  // The ranks that share the head, where there are others: for the small values that it combines
+  // within a segment. All else is exchanged between segments.
+  comm::Communicator* head = nullptr;
   LateStash* late_stash = nullptr;  // null: the rest is not kept
 };
 
@@ -64,8 +64,9 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x -> y, both [S, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
-  // backward). Of the stash, entries that are not empty are written; the input's is a copy of x.
+  // x -> y, both [S, H]. Embedding: x is empty; so are x and dy of a head on ranks that only share
+  // it (model::HeadPlace). Head: x only; keeps its stash (the loss is made in backward). Of the
+  // stash, entries that are not empty are written; the input's is a copy of x.
   virtual Task forward(const Context& context, Tensor x, Tensor y) const = 0;
 
   // Both leave the whole stash with the same bits as a forward that keeps all. From the input:

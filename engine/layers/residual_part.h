@@ -5,6 +5,7 @@
 
 #include "engine/layers/linear.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/tensor_share.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {

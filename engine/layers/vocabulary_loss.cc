@@ -18,7 +18,7 @@ std::int64_t num_from(std::int32_t least, std::span<const std::int32_t> targets)
 
 VocabularyLoss::VocabularyLoss(const model::Architecture& architecture,
                                const model::ParameterSpec& matrix)
-    : place_(architecture.tensor), part_(matrix) {}
+    : place_(architecture.head), part_(matrix) {}
 
 void VocabularyLoss::add(const Context& context, std::int64_t begin, const Tensor& logits,
                          kernels::LogitsUse use, LossSums& sums) const {
@@ -29,7 +29,7 @@ void VocabularyLoss::add(const Context& context, std::int64_t begin, const Tenso
                                        : over_parts(context, targets, logits, use);
   if (planted(Bug::kMeanOfMeans) && use == kernels::LogitsUse::kGradient)
     kernels::scale(1.0 / static_cast<double>(num_from(0, context.batch.targets)), logits);
-  if (place_.rank != 0 && !planted(Bug::kLossOnEveryRank)) return;
+  if (place_.rank != place_.first_holder && !planted(Bug::kLossOnEveryRank)) return;
   sums.loss += loss;
   const std::int32_t least = planted(Bug::kPaddingTrained) ? data::kNoTarget : 0;
   sums.num_targets += num_from(least, targets);
@@ -37,7 +37,7 @@ void VocabularyLoss::add(const Context& context, std::int64_t begin, const Tenso
 
 double VocabularyLoss::over_parts(const Context& context, std::span<const std::int32_t> targets,
                                   const Tensor& logits, kernels::LogitsUse use) const {
-  PT_CHECK(context.tensor != nullptr);
+  PT_CHECK(context.head != nullptr);
   const std::vector<std::int32_t> own = part_.own(targets);
   std::vector<Buffer> buffers;
   const Tensor statistics = take_scratch(context.arena, DType::kFloat64, place_.size * logits.rows,
@@ -52,21 +52,20 @@ double VocabularyLoss::over_parts(const Context& context, std::span<const std::i
     offsets.push_back(rank * mine.num_elements());
     counts.push_back(mine.num_elements());
   }
-  context.tensor->all_gather_v(statistics.as<std::byte>(), DType::kFloat64, offsets, counts)
-      ->wait();
+  context.head->all_gather_v(statistics.as<std::byte>(), DType::kFloat64, offsets, counts)->wait();
   return kernels::part_cross_entropy(logits, {targets, own, place_.rank}, statistics, use);
 }
 
 // A row at a time: the columns of a rank lie together there.
 void VocabularyLoss::gather(const Context& context, const Tensor& logits) const {
-  PT_CHECK(context.tensor != nullptr);
+  PT_CHECK(context.head != nullptr);
   std::vector<std::int64_t> offsets, counts;
   for (int rank = 0; rank < place_.size; ++rank) {
-    offsets.push_back(std::min(rank * part_.padded_size(), part_.whole()));
-    counts.push_back(std::min(part_.padded_size(), part_.whole() - offsets.back()));
+    offsets.push_back(place_.first_row(part_.whole(), rank));
+    counts.push_back(place_.first_row(part_.whole(), rank + 1) - offsets.back());
   }
   for (std::int64_t row = 0; row < logits.rows; ++row)
-    context.tensor
+    context.head
         ->all_gather_v(logits.row_range(row, 1).as<std::byte>(), logits.dtype, offsets, counts)
         ->wait();
 }

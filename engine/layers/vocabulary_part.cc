@@ -10,8 +10,7 @@ namespace ptrain::layers {
 VocabularyPart::VocabularyPart(const model::ParameterSpec& table)
     : whole_(table.whole_shape.empty() ? table.shape.front() : table.whole_shape.front()),
       first_(table.offsets.empty() ? 0 : table.offsets.front()),
-      padded_size_(table.shape.front()),
-      size_(std::clamp<std::int64_t>(whole_ - first_, 0, padded_size_)) {}
+      size_(std::clamp<std::int64_t>(whole_ - first_, 0, table.shape.front())) {}
 
 std::vector<std::int32_t> VocabularyPart::own(std::span<const std::int32_t> tokens) const {
   std::vector<std::int32_t> rows;

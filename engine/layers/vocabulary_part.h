@@ -18,8 +18,6 @@ class VocabularyPart {
   std::int64_t whole() const { return whole_; }
   std::int64_t first() const { return first_; }
   std::int64_t size() const { return size_; }
-  // With padding; the same on every rank.
-  std::int64_t padded_size() const { return padded_size_; }
   // The rows of `table` that stand for tokens.
   Tensor rows(const Tensor& table) const { return table.row_range(0, size_); }
   // The rows of the table that tokens have here; kernels::kNoRow for the others, and for what is
@@ -27,7 +25,7 @@ class VocabularyPart {
   std::vector<std::int32_t> own(std::span<const std::int32_t> tokens) const;
 
  private:
-  std::int64_t whole_, first_, padded_size_, size_;
+  std::int64_t whole_, first_, size_;
 };
 
 }  // namespace ptrain::layers

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "engine/layers/axis_share.h"
 #include "engine/layers/layer.h"
-#include "engine/layers/tensor_share.h"
 
 namespace ptrain::layers {
 
@@ -11,7 +11,7 @@ namespace ptrain::layers {
 // call elsewhere. In rows of all tokens, or of the stream.
 class Workspace {
  public:
-  Workspace(const Context& context, DType dtype, const TensorShare& share)
+  Workspace(const Context& context, DType dtype, const AxisShare& share)
       : context_(context),
         dtype_(dtype),
         tokens_(context.batch.num_tokens()),

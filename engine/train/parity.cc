@@ -231,6 +231,7 @@ class Recorder {
       before_ = sums;
     }
     if (action.layer_first == 0) return;  // nothing lies before the embedding
+    if (is_head(action.layer_last) && !shape_.architecture().head.has_stream()) return;
     const int last = static_cast<int>(shape_.architecture().layers.size()) - 1;
     put({Stage::kBackward, last - action.layer_first, part}, name_of(action.layer_first),
         sketch_of_stream(action, shape_.executor().stream_gradient(action)));

@@ -37,6 +37,7 @@ constexpr std::string_view kTwoStages[] = {"interleaved_1f1b", "zb_v"};
 void set_pipeline(Layout& layout, std::int64_t value, const Space& space) {
   set_degree<&Layout::pp>(layout, value, space);
   if (value > 1) layout.shared_window = false;
+  layout.spread_head = space.fixed.head == recipe::Head::kAllStages;
 }
 
 Values virtuals(const Layout& layout, const Space& space) {

@@ -15,6 +15,7 @@ Result<CutSample> cut_sample(const Sample& sample, const mesh::Layout& degrees) 
   mesh::Layout one_stage = degrees;
   one_stage.pp = one_stage.num_virtual = 1;
   one_stage.stage_layers.clear();
+  one_stage.spread_head = false;
   one_stage.stage_recompute.clear();
   one_stage.layer_dtypes.clear();
   mesh::Coordinates place;

@@ -82,8 +82,9 @@ std::int64_t repetition(const Layout& layout) { return is_pipeline(layout) ? lay
 
 std::int64_t counted_micro_batches(const Layout& layout) {
   const std::int64_t all = layout.num_micro_batches, period = repetition(layout);
-  const bool repeats = !is_pipeline(layout) || (layout.schedule_csv.empty() &&
-                                                std::ranges::count(kRepeating, layout.schedule));
+  const bool is_known = layout.schedule_csv.empty() && !layout.spread_head &&
+                        std::ranges::count(kRepeating, layout.schedule) > 0;
+  const bool repeats = !is_pipeline(layout) || is_known;
   const std::int64_t least =
       is_pipeline(layout) ? kCountedFills * layout.num_stages() : kCountedMicroBatches;
   if (!repeats || all <= least) return all;

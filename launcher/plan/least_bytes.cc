@@ -35,6 +35,7 @@ const std::vector<double>& StashCounts::of(const Layout& layout) {
   const auto [known, is_new] = known_.try_emplace(key, static_cast<std::size_t>(layout.pp), 1.0);
   if (!is_new || !few.schedule_csv.empty()) return known->second;
   few.stage_layers.clear();
+  few.spread_head = false;  // holds no stash
   few.stage_recompute.clear();
   const auto pipeline = program::pipeline_of(few, few.num_stages(), true);
   for (std::size_t rank = 0; pipeline && rank < known->second.size(); ++rank)
@@ -105,9 +106,10 @@ void LeastBytes::add_stage(const mesh::StageLayers& layers, program::Keep keep,
 }
 
 std::int64_t LeastBytes::of(const Layout& layout) {
-  const auto stages = mesh::layers_of_stages(layout, static_cast<int>(cut_.likes.size()));
+  auto stages = mesh::layers_of_stages(layout, static_cast<int>(cut_.likes.size()));
   const auto ranks_of = mesh::ranks_of_stages(layout);
   if (!stages || !ranks_of || !layout.layer_dtypes.empty()) return 0;  // as LeastTime
+  if (layout.spread_head) stages->back().end -= 1;                     // as LeastTime
   const program::MemoryContext context = {
       cut_.part, layout, cut_.buffers, input_.shape.sequence, {}, false, expert_load(cut_.part)};
   std::vector<Rank> ranks(static_cast<std::size_t>(layout.pp));

@@ -164,8 +164,8 @@ LeastTime::Stage LeastTime::stage_of(const mesh::StageLayers& layers, Recompute 
 
 Result<std::vector<LeastTime::Stage>> LeastTime::stages_of(const Layout& layout,
                                                            std::int64_t fill_rows) {
-  PTRAIN_TRY(const auto layers,
-             mesh::layers_of_stages(layout, static_cast<int>(cut_.likes.size())));
+  PTRAIN_TRY(auto layers, mesh::layers_of_stages(layout, static_cast<int>(cut_.likes.size())));
+  if (layout.spread_head) layers.back().end -= 1;  // a small part on each rank: left out
   PTRAIN_TRY(const auto ranks, mesh::ranks_of_stages(layout));
   const auto& works = works_of(layout, layout.micro_batch);
   const auto& fills = works_of(layout, fill_rows);

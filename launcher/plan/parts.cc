@@ -114,7 +114,8 @@ Result<Timeline> run_on_clock(const ClockInput& input, std::span<const program::
                             [](const Action& action) { return action.kind == Kind::kSyncTied; }))
       ends.push_back(static_cast<int>(p));
   options.members = [&](const Action& action, int) {
-    if (action.kind == Kind::kGradNorm) return all;
+    const bool over_pipeline = action.kind == Kind::kGradNorm || action.attribute("axis") == "head";
+    if (over_pipeline) return all;
     return action.kind == Kind::kSyncTied ? ends : std::vector<int>{};
   };
   return simulate(programs, options);

@@ -106,7 +106,7 @@ std::optional<DType> dtype_named(std::string_view word) {
 }  // namespace
 
 Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
-                                         std::int64_t sequence, int num_stages) {
+                                         std::int64_t sequence, int num_stages, bool spread_head) {
   const auto num_layers = static_cast<int>(architecture.layers.size());
   if (num_stages > num_layers)
     return fail(ExitCode::kUsage,
@@ -115,6 +115,7 @@ Result<std::vector<int>> balanced_stages(const model::Architecture& architecture
                 fmt::format("pp x virtual may be {} at most", num_layers));
   std::vector<double> flops;
   for (const auto& layer : architecture.layers) flops.push_back(flops_of(layer, sequence));
+  if (spread_head) flops.back() = 0;
   return Splitter(flops).split(num_stages);
 }
 
@@ -170,11 +171,13 @@ Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space
   if (!space.fixed.stages.empty())
     return stages_from(space.fixed.stages, num_layers, layout.num_stages());
   const int num_stages = layout.num_stages();
-  if (space.balanced == nullptr)
-    return balanced_stages(*space.architecture, space.sequence, num_stages);
+  const auto balanced = [&] {
+    return balanced_stages(*space.architecture, space.sequence, num_stages, layout.spread_head);
+  };
+  if (space.balanced == nullptr) return balanced();
   const auto known = space.balanced->find(num_stages);
   if (known != space.balanced->end()) return known->second;
-  PTRAIN_TRY(auto layers, balanced_stages(*space.architecture, space.sequence, num_stages));
+  PTRAIN_TRY(auto layers, balanced());
   return space.balanced->emplace(num_stages, std::move(layers)).first->second;
 }
 

@@ -13,10 +13,11 @@ namespace ptrain::plan {
 
 // Layers of each of `num_stages` stages, in model order, so that the stage that computes longest
 // computes as short as can be, and the others as evenly: by the floating-point operations of a
-// token in rows of `sequence`, embedding and head counted. Errors (kUsage): more stages than
-// layers.
+// token in rows of `sequence`, embedding and head counted; not a head that all stages share. Errors
+// (kUsage): more stages than layers.
 Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
-                                         std::int64_t sequence, int num_stages);
+                                         std::int64_t sequence, int num_stages,
+                                         bool spread_head = false);
 
 // What a recipe says ("9,8,9"). Errors (kUsage): not whole numbers by commas, not one a stage, not
 // all layers of the model; with what would do.

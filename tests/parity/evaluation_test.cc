@@ -121,6 +121,11 @@ mesh::Layout pipeline(mesh::Layout value, int pp, int num_virtual, const char* s
   return value;
 }
 
+mesh::Layout spread(mesh::Layout value) {
+  value.spread_head = true;
+  return value;
+}
+
 void expect_same(const std::vector<Result>& results, const Result& one, const mesh::Layout& of) {
   for (const Result& result : results) {
     EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
@@ -141,7 +146,9 @@ TEST(Evaluation, IsTheSameOnAnyLayout) {
         with_context(layout(1, 1, 1, 2), 2, 1), with_context(layout(2, 1, 3, 1), 1, 2),
         with_context(layout(1, 1, 1, 1), 2, 2), with_context(shared(2, 1, 1), 3, 1),
         pipeline(layout(1, 1, 1, 2), 2, 1, "1f1b"), pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v"),
-        pipeline(shared(2, 1, 1), 2, 1, "zb_h1")})
+        pipeline(shared(2, 1, 1), 2, 1, "zb_h1"),
+        spread(pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v")),
+        spread(pipeline(shared(2, 1, 1), 3, 1, "1f1b"))})
     expect_same(evaluate(plan_of(each)), one, each);
 }
 

@@ -183,5 +183,27 @@ TEST(Resume, OnOtherLayoutsIsTheSameWithinRounding) {
   }
 }
 
+mesh::Layout with_spread_head(mesh::Layout value, int pp, const char* schedule) {
+  value.pp = pp;
+  value.schedule = schedule;
+  value.spread_head = true;
+  return value;
+}
+
+// Parts of the vocabulary are saved and read as any other parts, from one rank and back.
+TEST(Resume, WithASpreadHeadOnOtherLayouts) {
+  const RunFolders folders;
+  const mesh::Layout one = layout(1, 1, 1);
+  const mesh::Layout two = with_spread_head(layout(1, 1, 1), 2, "1f1b");
+  const mesh::Layout six = with_spread_head(layout(1, 2, 3), 3, "zb_h1");
+  const auto whole = folders.train("one", folders.plan(one, one), "");
+  const auto rest = folders.train("two", folders.plan(two, two), folders.checkpoint("one", 2));
+  expect_same_losses(rest, whole, 2, 1e-5);
+  const auto more = folders.train("six", folders.plan(six, six), folders.checkpoint("two", 4));
+  expect_same_losses(more, whole, 4, 1e-5);
+  const auto last = folders.train("last", folders.plan(one, one), folders.checkpoint("six", 6));
+  expect_same_losses(last, whole, 6, 1e-5);
+}
+
 }  // namespace
 }  // namespace ptrain::parity

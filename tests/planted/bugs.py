@@ -61,6 +61,7 @@ CAUGHT_BY = {
     "local_positions": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses4"),
     "ring_not_merged": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ring2"),
     "key_value_copies_not_summed": ("parity_context", "All/ContextLayouts.EqualOneProcessInFloat64/llama_ulysses4"),
+    "head_parts_not_summed": ("parity_pipeline", "All/SpreadHeads.EqualOneProcessInFloat64/1f1b_pp2"),
     "queued_overwritten": ("parity_pipeline", "All/Pipelines.EqualOneProcessInFloat64/zb_h1_pp2"),
     "stash_freed_at_input": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/zb_h1_pp2"),
     "sends_kept": ("parity_pipeline", "All/Pipelines.HoldWhatIsPredicted/1f1b_pp4"),

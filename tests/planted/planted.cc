@@ -87,7 +87,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "carried_lost",
     "experts_start_at_zero",
     "auxiliary_dropped",
-    "routed_again"};
+    "routed_again",
+    "head_parts_not_summed"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {

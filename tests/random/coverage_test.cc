@@ -86,6 +86,7 @@ const std::vector<Kind>& kinds() {
       {"full", [](const Case& one) { return one.recompute == "full"; }, 10},
       {"recompute by stage", [](const Case& one) { return !one.stage_recompute.empty(); }, 5},
       {"own stages", [](const Case& one) { return !one.stages.empty(); }, 5},
+      {"spread head", [](const Case& one) { return one.spread_head != 0; }, 10},
       {"fp32", [](const Case& one) { return one.precision == "fp32"; }, 5},
       {"prefetch", [](const Case& one) { return one.prefetch != 1; }, 1},
   };

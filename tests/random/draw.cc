@@ -167,6 +167,10 @@ class Walk {
       case_.stages = space_.fixed.stages = draw_stages(dice_, num_layers, num_stages);
     if (dice_.percent(20))
       case_.stage_recompute = space_.fixed.stage_recompute = draw_words(dice_, num_stages);
+    if (case_.tied == 0 && dice_.percent(30)) {
+      space_.fixed.head = recipe::Head::kAllStages;
+      layout_.spread_head = true;
+    }
   }
 
   // A value that no rule objects to; one time in four the plainest such.
@@ -202,6 +206,7 @@ class Walk {
     one.etp = layout_.etp;
     one.pp = layout_.pp;
     one.num_virtual = layout_.num_virtual;
+    one.spread_head = layout_.spread_head ? 1 : 0;
     one.micro_batch = layout_.micro_batch;
     one.recompute = recipe::to_string(layout_.recompute);
     one.offload = layout_.offload == recipe::Offload::kOptimizer ? "optimizer" : "none";

@@ -149,6 +149,28 @@ TEST(PartTest, VirtualStagesOfAVAreCoveredToo) {
   EXPECT_TRUE(named(first, "model.embed_tokens.weight").counts);
 }
 
+// Every pipeline rank has rows of the head, the last stage what stands before it.
+TEST(PartTest, ASpreadHeadIsCoveredToo) {
+  for (const char* family : {"llama", "gpt2", "gemma2"})
+    for (const int tp : {1, 2, 4})
+      for (const int pp : {2, 3}) {
+        Layout layout = layout_of(tp, pp);
+        layout.spread_head = true;
+        expect_covered(whole_of(family), layout);
+      }
+  Layout layout = layout_of(1, 3);
+  layout.spread_head = true;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Architecture part = *part_of(whole_of("llama"), layout, rank);
+    EXPECT_EQ(part.num_head_rows(), rank == 2 ? 22 : 21);  // of 64
+    EXPECT_EQ(named(part, "lm_head.weight").offsets, (std::vector<std::int64_t>{21 * rank, 0}));
+    EXPECT_TRUE(part.layers.back().held);
+    EXPECT_EQ(part.layers.back().parameters.size(), rank == 2 ? 2u : 1u);
+    EXPECT_EQ(part.head.has_stream(), rank == 2);
+  }
+  EXPECT_FALSE(part_of(whole_of("llama", true), layout, 0));
+}
+
 // 16 columns, 4 heads of 4 on 2 heads of keys and values, by hand.
 TEST(PartTest, HeadsOfTwoRanks) {
   const Architecture part = *part_of(whole_of("qwen3"), layout_of(2), 1);

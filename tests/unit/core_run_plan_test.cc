@@ -79,6 +79,14 @@ TEST(Plan, NamesTheDTypesOfLayers) {
             "bfloat16");
 }
 
+TEST(Plan, NamesAHeadThatAllStagesShare) {
+  Plan plan = example_plan();
+  EXPECT_FALSE(to_json(plan)["shapes"][0]["layout"].contains("spread_head"));
+  plan.shapes[0].layout.spread_head = true;
+  const auto json = to_json(plan);
+  EXPECT_EQ(plan_from_json(json)->shapes[0].layout, plan.shapes[0].layout);
+}
+
 // Plans that hands have edited.
 TEST(Plan, ShapesThatDoNotFitAreRefused) {
   const auto refused = [](const nlohmann::json& json) {

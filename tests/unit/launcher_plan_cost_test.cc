@@ -17,7 +17,6 @@ class CostTest : public ::testing::Test {
     architecture.config.hidden_size = 2;
     architecture.config.num_attention_heads = 2;
     architecture.config.head_dim = 4;
-    architecture.config.vocab_size = 50;
     model::ParameterSpec parameter;
     parameter.shape = {10, 10};
     architecture.parameters = {parameter};
@@ -129,6 +128,7 @@ TEST_F(CostTest, TheHeadWorksInBackward) {
   auto head = architecture.layers[0];
   head.kind = model::LayerKind::kHead;
   head.segments = {{"logits", 512, 0}};
+  architecture.parameters.front().shape = {50, 10};
   EXPECT_EQ(forward_seconds(context(), head).matmul_s, 0);
   const auto seconds = backward_seconds(context(), head);
   EXPECT_NEAR(seconds.matmul_s, 21 * 512 / 0.5e9 + 2 * 21 * 512 / 0.75e9, 1e-15);

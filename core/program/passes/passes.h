@@ -19,8 +19,8 @@ struct PassContext {
 // The passes in their order. Each is pure; each relies on those before it and on no later one.
 
 // Cells of `pipeline` to one FORWARD, BACKWARD or BACKWARD_INPUT for each layer of their stages,
-// and a BACKWARD_WEIGHT for each block: the ends of a model queue nothing. `train`: forwards keep
-// their stash.
+// and a BACKWARD_WEIGHT for each block: the ends of a model queue nothing. An S is the BACKWARD of
+// the head alone. `train`: forwards keep their stash; else an S is a FORWARD.
 Draft lay_segments(std::span<const schedule::Cell> cells, const Pipeline& pipeline, bool train,
                    const PassContext& context);
 

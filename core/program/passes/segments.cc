@@ -6,7 +6,7 @@ namespace {
 using schedule::Cell;
 using schedule::Work;
 
-Kind kind_of(Work work) {
+Kind kind_of(Work work, bool train) {
   switch (work) {
     case Work::kForward:
       return Kind::kForward;
@@ -15,9 +15,11 @@ Kind kind_of(Work work) {
     case Work::kBackwardInput:
       return Kind::kBackwardInput;
     case Work::kBackwardWeight:
+      return Kind::kBackwardWeight;
+    case Work::kShared:
       break;
   }
-  return Kind::kBackwardWeight;
+  return train ? Kind::kBackward : Kind::kForward;
 }
 
 Action layer_action(Kind kind, const Cell& cell, int layer) {
@@ -37,8 +39,9 @@ Draft lay_segments(std::span<const Cell> cells, const Pipeline& pipeline, bool t
   Draft draft;
   draft.actions().reserve(cells.size() * (num_layers / pipeline.stages.size() + 1));
   for (const Cell& cell : cells) {
-    const auto [begin, end] = pipeline.layers_of(cell.stage);
-    const Kind kind = kind_of(cell.work);
+    auto [begin, end] = pipeline.layers_of(cell.stage);
+    if (cell.work == Work::kShared) begin = end - 1;
+    const Kind kind = kind_of(cell.work, train);
     for (int i = begin; i < end; ++i) {
       const int layer = kind == Kind::kForward ? i : begin + end - 1 - i;
       const auto& spec = context.architecture.layers[static_cast<std::size_t>(layer)];

@@ -8,8 +8,10 @@ namespace {
 using schedule::Cell;
 using schedule::Work;
 
+// The only actions of a stage that another rank holds are those of S.
 bool belongs(const Action& action, const Cell& cell) {
   if (action.stage != cell.stage || action.micro_batch != cell.micro_batch) return false;
+  if (cell.work == Work::kShared) return true;
   switch (action.kind) {
     case Kind::kForward:
       return cell.work == Work::kForward;

@@ -91,7 +91,15 @@ void add_pipeline(std::vector<Field>& all, const std::string& prefix, Owner owne
       row({.path = prefix + "stages",
            .description = "Layers of each stage in model order, separated by commas; embedding and "
                           "head count as layers; empty: balanced by cost."},
-          owner, &Parallel::stages));
+          owner, &Parallel::stages),
+      choice<Owner, Parallel, Head>(
+          {.path = prefix + "head",
+           .description =
+               "Where the head's matrix and the loss are in a pipeline. all_stages: each "
+               "rank has a part of the vocabulary, and all work on it at the same time; "
+               "not where the embedding is tied to it."},
+          owner, &Parallel::head,
+          {{"last_stage", Head::kLastStage}, {"all_stages", Head::kAllStages}}));
 }
 
 // What a rank does with its rows.

@@ -161,7 +161,7 @@ LayerSeconds backward_seconds(const CostContext& context, const LayerSpec& layer
   out.attention_s = attention_seconds(context, layer, context.figures.attention.backward);
   if (layer.kind == LayerKind::kHead) {
     out.matmul_s += matmul_seconds(context, layer, &cluster::PassRate::forward);
-    out.loss_s = tokens_of(context) * static_cast<double>(context.architecture.config.vocab_size) *
+    out.loss_s = tokens_of(context) * static_cast<double>(context.architecture.num_head_rows()) *
                  dtype_factor(context) / context.figures.cross_entropy_logits_per_s;
   }
   return out;

@@ -25,6 +25,8 @@ Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
   if (const auto extent = of_experts(layout, axis)) return *extent;
   if (axis == MeshAxis::kWorld) return {layout.num_ranks(), 1};
   if (axis == MeshAxis::kRows) return {layout.cp * layout.tp, 1};
+  if (axis == MeshAxis::kHead)
+    return {layout.pp * layout.tp, layout.num_ranks() / (layout.pp * layout.tp)};
   if (axis == MeshAxis::kShard) return {layout.num_shards(), layout.tp};
   const int ring = layout.cp / layout.ulysses;
   const int sizes[] = {layout.tp, layout.ulysses, ring, layout.shard, layout.dp, layout.pp};

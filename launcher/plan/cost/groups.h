@@ -6,7 +6,8 @@ namespace ptrain::plan {
 
 // Innermost in the order of ranks first.
 // kShard: shard x cp, over which parameters are sharded.
-// kRows: tp x cp, the ranks that hold tokens of the same rows.
+// kRows: tp x cp, the ranks that hold tokens of the same rows. kHead: pp x tp, those that share a
+// spread head.
 // kExperts: ep x etp; kExpertShard and kExpertDp: eshard and edp (mesh/layout.h).
 enum class MeshAxis {
   kTp,
@@ -17,6 +18,7 @@ enum class MeshAxis {
   kPp,
   kWorld,
   kRows,
+  kHead,
   kExperts,
   kExpertShard,
   kExpertDp

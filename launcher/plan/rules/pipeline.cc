@@ -48,6 +48,18 @@ std::optional<Objection> stage_dtype_fits(const mesh::Layout& layout, const Spac
   return from(reason, part.error(), layout);
 }
 
+std::optional<Objection> head_spreads(const mesh::Layout& layout, const Space& space) {
+  if (!layout.spread_head || space.architecture == nullptr) return std::nullopt;
+  mesh::Layout alone;
+  alone.pp = layout.pp;
+  alone.tp = layout.tp;
+  alone.spread_head = true;
+  alone.schedule = "1f1b";  // where the last stage lies does not matter
+  const auto part = mesh::part_of(*space.architecture, alone, 0);
+  if (part) return std::nullopt;
+  return from("the head cannot be spread over all stages", part.error(), layout);
+}
+
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {
   const bool is_asked = layout.num_stages() > 1 && !space.schedules_later;
   if (!is_asked || space.architecture == nullptr) return std::nullopt;

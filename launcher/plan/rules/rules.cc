@@ -6,6 +6,7 @@ namespace {
 
 constexpr Rule kRules[] = {
     {"tp", tensor_divides},
+    {"tp", head_spreads},
     {"ulysses", context_divides},
     {"dp", is_available},
     {"dp", rows_divide},

@@ -1,0 +1,151 @@
+// Pipelines whose ranks all share the head compute what one process computes, and hold the bytes
+// that were predicted.
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <random>
+
+#include "core/schedule/csv.h"
+#include "tests/parity/expectations.h"
+#include "tests/support/random_schedule.h"
+#include "tests/support/small_model.h"
+
+namespace ptrain::parity {
+namespace {
+
+using program::MemoryClass;
+using recipe::Recompute;
+
+struct Case {
+  const char* name;
+  const char* schedule;
+  int pp, num_virtual;
+  std::int64_t num_micro_batches;
+  int dp = 1, shard = 1, zero = 1;
+  Recompute recompute = Recompute::kNone;
+  const char* family = nullptr;
+  int tp = 1, ring = 1, ulysses = 1;
+  std::vector<int> stage_layers = {};
+};
+
+void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
+
+Experiment experiment_of(const Case& value, DType dtype) {
+  Experiment experiment;
+  experiment.model =
+      value.family == nullptr ? support::small_sizes() : support::small_model(value.family);
+  experiment.model.num_hidden_layers = 6;
+  experiment.model.tie_word_embeddings = false;
+  // 61 rows: no two ranks have as many. What tp splits must be even.
+  if (value.tp > 1) experiment.model.vocab_size = 62;
+  experiment.dtype = dtype;
+  experiment.sequence = 12;
+  mesh::Layout& layout = experiment.layout;
+  layout.spread_head = true;
+  layout.pp = value.pp;
+  layout.num_virtual = value.num_virtual;
+  layout.schedule = value.schedule;
+  layout.stage_layers = value.stage_layers;
+  layout.dp = value.dp;
+  layout.shard = value.shard;
+  layout.zero = value.zero;
+  layout.tp = value.tp;
+  layout.cp = value.ring * value.ulysses;
+  layout.ulysses = value.ulysses;
+  layout.recompute = value.recompute;
+  layout.num_micro_batches = value.num_micro_batches;
+  return experiment;
+}
+
+void expect_same_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  expect_losses(run, truth, tolerance);
+  expect_norms(run, truth, tolerance);
+}
+
+constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGradients,
+                                      MemoryClass::kOptimizer,  MemoryClass::kGather,
+                                      MemoryClass::kStash,      MemoryClass::kCommunication,
+                                      MemoryClass::kTemporary};
+
+const std::vector<Case> kCases = {
+    {"gpipe_pp2", "gpipe", 2, 1, 4},
+    {"gpipe_pp4", "gpipe", 4, 1, 4},
+    {"1f1b_pp2", "1f1b", 2, 1, 4},
+    {"1f1b_pp4", "1f1b", 4, 1, 8},
+    {"1f1b_pp3_few", "1f1b", 3, 1, 2},
+    {"1f1b_pp2_head_alone", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 1, 1, 1, {7, 1}},
+    {"eager_1f1b_pp4", "eager_1f1b", 4, 1, 8},
+    {"interleaved_pp2", "interleaved_1f1b", 2, 2, 4},
+    {"interleaved_pp4", "interleaved_1f1b", 4, 2, 8},
+    {"zb_h1_pp2", "zb_h1", 2, 1, 4},
+    {"zb_h1_pp4", "zb_h1", 4, 1, 8},
+    {"zb_v_pp4", "zb_v", 4, 2, 8},
+    {"1f1b_dp2", "1f1b", 2, 1, 4, 2},
+    {"1f1b_zero1", "1f1b", 2, 1, 4, 1, 2, 1},
+    {"zb_h1_zero2_recompute", "zb_h1", 2, 1, 4, 1, 2, 2, Recompute::kFull},
+    {"interleaved_zero3", "interleaved_1f1b", 2, 2, 4, 1, 2, 3},
+    {"1f1b_hsdp_zero3", "1f1b", 2, 1, 3, 2, 2, 3, Recompute::kSelective},
+    {"1f1b_gpt2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, "gpt2"},
+    {"zb_h1_gemma2", "zb_h1", 2, 1, 4, 1, 1, 1, Recompute::kSelective, "gemma2"},
+    {"1f1b_tp2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 2},
+    {"zb_v_tp2_shard2_zero2", "zb_v", 2, 2, 4, 1, 2, 2, Recompute::kNone, nullptr, 2},
+    {"1f1b_ring2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 1, 2},
+    {"1f1b_tp2_ulysses2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 2, 1, 2},
+};
+
+class SpreadHeads : public testing::TestWithParam<Case> {};
+
+TEST_P(SpreadHeads, EqualOneProcessInFloat64) {
+  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
+  const auto run = train(experiment), truth = train(on_one_rank(experiment));
+  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
+  expect_same_losses(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9);
+  expect_parameters(run, truth, bound_of_parameters(experiment));
+}
+
+TEST_P(SpreadHeads, EqualOneProcessInFloat32) {
+  Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
+  experiment.num_steps = 10;
+  experiment.learning_rate = 1e-3;
+  const auto run = train(experiment);
+  expect_same_losses(run, train(on_one_rank(experiment)), 1e-5);
+  EXPECT_EQ(run.losses, train(experiment).losses);
+}
+
+// Of the head a rank has its part: what it keeps for good, and what its call takes.
+TEST_P(SpreadHeads, HoldWhatIsPredicted) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    Experiment experiment = experiment_of(GetParam(), dtype);
+    experiment.rows = RowKind::kWholeDocument;
+    experiment.num_steps = 2;
+    expect_predicted_bytes(experiment, train(experiment), kPredicted);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpreadHeads, testing::ValuesIn(kCases),
+                         [](const auto& named) { return std::string(named.param.name); });
+
+// Whatever the order of the cells, the ranks meet where they share the head.
+TEST(RandomSpreadHeads, RunInAnyOrderOfAPipeline) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 30; ++i) {
+    const int num_ranks = 2 + static_cast<int>(random() % 4);
+    const test::RandomSchedule sizes{.num_ranks = num_ranks,
+                                     .num_virtual = num_ranks > 4 ? 1 : 2,
+                                     .num_micro_batches = 1 + static_cast<int>(random() % 5)};
+    Case value{"random", "", sizes.num_ranks, sizes.num_virtual, sizes.num_micro_batches};
+    value.shard = num_ranks > 4 ? 1 : 1 + static_cast<int>(random() % 2);
+    value.zero = 1 + static_cast<int>(random() % 3);
+    Experiment experiment = experiment_of(value, DType::kFloat64);
+    experiment.layout.schedule_csv = schedule::to_csv(test::random_legal(sizes, random));
+    experiment.num_steps = 2;
+    experiment.sequence = 6;
+    expect_same_losses(train(experiment), train(on_one_rank(experiment)), 1e-9);
+    ASSERT_FALSE(testing::Test::HasFailure()) << experiment.layout.schedule_csv;
+  }
+}
+
+}  // namespace
+}  // namespace ptrain::parity
