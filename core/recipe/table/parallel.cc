@@ -141,8 +141,8 @@ void add_work(std::vector<Field>& all, const std::string& prefix, Owner owner) {
       choice<Owner, Parallel, std::optional<Offload>>(
           {.path = prefix + "offload",
            .description = "optimizer: its state waits on the disk, in `offload/` of the run "
-                          "directory, and takes memory for two layers only; slower. auto: where "
-                          "nothing else fits."},
+                          "directory, beside GPUs in the memory of their node, and takes memory "
+                          "for two layers only; slower. auto: where nothing else fits."},
           owner, &Parallel::offload,
           {{"auto", std::nullopt}, {"none", Offload::kNone}, {"optimizer", Offload::kOptimizer}}));
 }
