@@ -20,7 +20,7 @@ Result<CutSample> cut_sample(const Sample& sample, const mesh::Layout& degrees) 
   one_stage.layer_dtypes.clear();
   mesh::Coordinates place;
   place.cp = degrees.cp - 1;  // as parts_of
-  CutSample cut{degrees, {}, {}, sample.likes};
+  CutSample cut{{}, {}, sample.likes};
   PTRAIN_TRY(cut.part,
              mesh::part_of(sample.architecture, one_stage, mesh::rank_of(one_stage, place)));
   cut.buffers = mesh::plan_buffers(cut.part, one_stage);

@@ -11,7 +11,6 @@ namespace ptrain::plan {
 // A sample as a rank of a mix of degrees holds it, were there one stage: what each of its layers
 // costs and holds, layers of the whole model do wherever the pipeline puts them.
 struct CutSample {
-  mesh::Layout degrees;
   model::Architecture part;
   std::vector<mesh::BufferPlan> buffers;
   std::vector<int> likes;  // Sample::likes

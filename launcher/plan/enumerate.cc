@@ -36,7 +36,7 @@ class Enumerator {
       if (rule.after != axis) continue;
       if (auto objection = rule.check(layout, space_)) {
         out_.rejected.push_back({layout, std::move(objection->reason), std::move(objection->detail),
-                                 objection->excess + distance(layout)});
+                                 objection->excess + distance(layout), objection->shortage});
         return true;
       }
     }

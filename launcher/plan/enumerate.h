@@ -16,6 +16,7 @@ struct Rejected {
   std::string reason;
   std::string detail;
   double excess = 0;
+  Shortage shortage = Shortage::kNone;
   int count = 1;
 };
 

@@ -168,8 +168,8 @@ std::int64_t rank_memory(const SearchInput& input) {
   return on_gpus ? smallest : smallest / input.placement.ranks_per_node;
 }
 
-Status weigh(const SearchInput& input, std::span<const Part> parts, std::int64_t memory,
-             Candidate& candidate) {
+Status simulate_candidate(const SearchInput& input, std::span<const Part> parts,
+                          std::int64_t memory, Candidate& candidate) {
   const Layout& layout = candidate.layout;
   PTRAIN_TRY(const auto programs, first_programs(input, parts, layout));
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -204,7 +204,8 @@ Result<Candidate> evaluate(const SearchInput& input, const Layout& layout) {
   Candidate candidate;
   candidate.layout = layout;
   PTRAIN_TRY(const auto parts, parts_of(input.architecture, layout));
-  PTRAIN_CHECK(weigh(input, parts, std::numeric_limits<std::int64_t>::max(), candidate));
+  PTRAIN_CHECK(
+      simulate_candidate(input, parts, std::numeric_limits<std::int64_t>::max(), candidate));
   return candidate;
 }
 

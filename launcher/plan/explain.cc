@@ -7,6 +7,7 @@
 #include <map>
 
 #include "launcher/plan/degrees.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/order.h"
 
 namespace ptrain::plan {
@@ -38,6 +39,14 @@ std::string memory_hint(const mesh::Layout& layout, int num_ranks, const recipe:
   if (num_ranks > 1 && (layout.shard < num_ranks || layout.zero < 3))
     hint += ", allow a larger parallel.shard with zero 3";
   return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model or sequence";
+}
+
+// What would make a node's memory suffice for offloaded state.
+std::string node_memory_hint(const recipe::Parallel& fixed) {
+  std::string hint = "give the nodes more memory";
+  if (fixed.offload == recipe::Offload::kOptimizer) hint += ", leave parallel.offload free";
+  if (fixed.shard > 0) hint += ", allow a larger parallel.shard";
+  return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model";
 }
 
 std::string rows_hint(const SearchInput& input) {
@@ -132,12 +141,13 @@ std::string why_recompute(const Ranking& ranking) {
 
 std::string how_searched(const Effort& effort) {
   std::string text = fmt::format(
-      "{} mixes of degrees, {} of them looked into: of their {} layouts {} were simulated, the "
-      "others are too large or slower for certain",
+      "{} mixes of degrees, {} of them looked into: of their {} layouts {} were simulated, ",
       effort.degrees, effort.degrees_opened, effort.layouts, effort.simulated);
-  if (effort.left > 0)
-    text += fmt::format("; {} were left out that may be faster by the bound", effort.left);
-  return text;
+  if (effort.left == 0) return text + "the others are too large or slower for certain";
+  return text + fmt::format(
+                    "{} mixes and layouts that may be faster by their bounds were left for want of "
+                    "time",
+                    effort.left);
 }
 
 std::string experts_bound(const Ranking& ranking) {
@@ -158,23 +168,28 @@ Error nothing_fits(const SearchInput& input, const Ranking& ranking) {
   std::string message =
       fmt::format("no layout of shape '{}' can run on {}", ranking.shape,
                   ranks_text(static_cast<std::size_t>(input.placement.num_ranks)));
-  const Rejected* memory = nullptr;
-  const Rejected* rows = nullptr;
+  std::map<Shortage, const Rejected*> nearest_by;
   for (const auto& reason : reasons) {
     message +=
         fmt::format("\n  {} x {} (nearest: {})", reason.count, reason.reason, reason.nearest);
     const Rejected* nearest = nearest_of(ranking.rejected, reason.reason);
-    if (reason.reason.find("memory") != std::string::npos) memory = nearest;
-    if (reason.reason.find("rows") != std::string::npos) rows = nearest;
+    nearest_by[nearest->shortage] = nearest;
   }
   std::string hint = "free the fields that parallel (or the shape's own parallel) fixes";
-  if (memory != nullptr) {
-    message +=
-        fmt::format("\n  short by {:.0f} MiB a rank", std::ceil(memory->excess / 1024 / 1024));
-    hint = memory_hint(memory->layout, input.placement.num_ranks, input.fixed);
+  const auto short_by = [&](const Rejected& nearest, const char* of) {
+    return fmt::format("\n  short by {:.0f} MiB a {}", std::ceil(nearest.excess / 1024 / 1024), of);
+  };
+  if (nearest_by.contains(Shortage::kRows)) hint = rows_hint(input);
+  const Rejected* rank = nearest_by[Shortage::kRankMemory];
+  if (rank != nullptr) {
+    message += short_by(*rank, "rank");
+    hint = memory_hint(rank->layout, input.placement.num_ranks, input.fixed);
     if (input.keeps_copy) hint += "; checkpoint.async=false saves the memory of a copy";
-  } else if (rows != nullptr) {
-    hint = rows_hint(input);
+  }
+  if (const Rejected* node = nearest_by[Shortage::kNodeMemory]) {
+    message += short_by(*node, "node");
+    const std::string node_hint = node_memory_hint(input.fixed);
+    hint = rank != nullptr ? node_hint + "; or " + hint : node_hint;
   }
   return {ExitCode::kNothingFits, std::move(message), std::move(hint), {}};
 }

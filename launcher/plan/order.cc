@@ -4,6 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "launcher/plan/evaluate.h"
+
 namespace ptrain::plan {
 
 namespace {

@@ -11,6 +11,7 @@
 #include "core/program/offload_plan.h"
 #include "core/program/validate.h"
 #include "launcher/plan/degrees.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 
 namespace ptrain::plan {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "launcher/plan/degrees.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/order.h"
 
@@ -79,7 +80,7 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
   text += fmt::format("  search: {}\n", how_searched(ranking.effort));
   text += fmt::format(
       "  order: the fastest first, where each of pp, tp, cp and ep must save {:.0f} % of a step; "
-      "those within {:.0f} % of it by memory, then the plainest\n",
+      "those within {:.0f} % of it by the fewest of these axes, then memory, then the plainest\n",
       kAxisWorth * 100, kTie * 100);
   if (const auto bound = experts_bound(ranking); !bound.empty())
     text += fmt::format("  experts: {}\n", bound);

@@ -24,9 +24,8 @@ using mesh::Layout;
 using recipe::Offload;
 using recipe::Recompute;
 
-// Actions of programs that a search compiles and simulates: some seconds. What it has found by then
-// is the best by the bounds; there is no clock, so that a plan is the same everywhere.
-constexpr std::int64_t kMostActions = 6'000'000;
+// Times as many actions are simulated where nothing that fits has been found.
+constexpr std::int64_t kPatience = 4;
 constexpr int kMostPrefetch = 2;  // that the planner tries by itself
 constexpr std::size_t kKeptParts = 8;
 constexpr std::size_t kMostListed = 10'000;  // rejected layouts that are listed one by one
@@ -36,7 +35,7 @@ Rejected too_large(const Layout& layout, std::int64_t bytes, std::int64_t memory
   return {layout, "more memory than a rank may have",
           fmt::format("needs at least {:.0f} MiB a rank of {:.0f}",
                       static_cast<double>(bytes) / kMib, static_cast<double>(memory) / kMib),
-          static_cast<double>(bytes - memory)};
+          static_cast<double>(bytes - memory), Shortage::kRankMemory};
 }
 
 // What the ranks of a full node keep waiting in the host's memory: beside GPUs, offloaded state.
@@ -61,7 +60,7 @@ Rejected too_much_waits(const Layout& layout, std::int64_t bytes, std::int64_t m
   return {layout, "more offloaded state than a node has memory for",
           fmt::format("{:.0f} GiB wait in a node's {:.0f} GiB", static_cast<double>(bytes) / kGib,
                       static_cast<double>(memory) / kGib),
-          static_cast<double>(bytes - memory)};
+          static_cast<double>(bytes - memory), Shortage::kNodeMemory};
 }
 
 // A layout, or a mix of degrees whose options are not looked into yet.
@@ -88,7 +87,7 @@ std::string cut_of(const Layout& layout) {
 
 // Best first: of all mixes and layouts it knows, it looks next into the one that may be fastest, by
 // what it takes at least, and ends when that is slower than what it has simulated. So what is left
-// out is slower for certain.
+// out is slower for certain, unless it ends before for want of time.
 class Search {
  public:
   Search(const SearchInput& input, Offload offload, Ranking& ranking)
@@ -127,7 +126,7 @@ class Search {
  private:
   bool has_time() const {
     const bool found = !ranking_.ranked.empty();
-    return num_actions_ < kMostActions * (found ? 1 : 4);
+    return num_actions_ < input_.most_actions * (found ? 1 : kPatience);
   }
 
   void reject(Rejected one) {
@@ -228,14 +227,14 @@ class Search {
     Space asked = space_;
     asked.schedules_later = false;
     if (auto objection = schedule_fits(layout, asked)) {
-      reject(
-          {layout, std::move(objection->reason), std::move(objection->detail), objection->excess});
+      reject({layout, std::move(objection->reason), std::move(objection->detail), objection->excess,
+              objection->shortage});
       return {};
     }
     PTRAIN_TRY(const std::vector<Part>* parts, parts_for(layout));
     Candidate candidate;
     candidate.layout = layout;
-    PTRAIN_CHECK(weigh(input_, *parts, memory_, candidate));
+    PTRAIN_CHECK(simulate_candidate(input_, *parts, memory_, candidate));
     ranking_.effort.simulated += 1;
     num_actions_ += candidate.num_actions;
     const std::int64_t bytes = total_bytes(candidate.bytes);
@@ -260,7 +259,7 @@ class Search {
     reject({one.layout,
             is_slower ? "slower than the first for certain" : "not simulated for want of time",
             fmt::format("takes {:.4g} s or more", one.least_s / weighed_seconds(one.layout, 1)),
-            one.least_s});
+            one.least_s, is_slower ? Shortage::kNone : Shortage::kTime});
   }
 
   const SearchInput& input_;
@@ -281,6 +280,15 @@ bool keeps_state(const model::Architecture& architecture) {
   return std::ranges::any_of(program::ring_buffers(architecture), [](int b) { return b >= 0; });
 }
 
+// Drops what a second search counts again: mixes of degrees, and what rules object to. Layouts of
+// the first that do not fit or were left are layouts of their own.
+void count_again(Ranking& ranking) {
+  ranking.effort.degrees = ranking.effort.degrees_opened = 0;
+  std::erase_if(ranking.rejected, [](const Rejected& one) {
+    return one.shortage == Shortage::kNone || one.shortage == Shortage::kRows;
+  });
+}
+
 }  // namespace
 
 Result<Ranking> search(const SearchInput& input) {
@@ -289,8 +297,10 @@ Result<Ranking> search(const SearchInput& input) {
   const auto fixed = input.fixed.offload;
   PTRAIN_CHECK(Search(input, fixed.value_or(Offload::kNone), ranking).run());
   const bool offloads = !fixed && keeps_state(input.architecture);
-  if (ranking.ranked.empty() && offloads)
+  if (ranking.ranked.empty() && offloads) {
+    count_again(ranking);
     PTRAIN_CHECK(Search(input, Offload::kOptimizer, ranking).run());
+  }
   rank_all(ranking.ranked, ranking.memory);
   return ranking;
 }

@@ -41,6 +41,9 @@ struct Ranking {
   double expert_load = 0;   // that memory is planned for (memory.h)
 };
 
+// Of programs that a search simulates: some seconds.
+inline constexpr std::int64_t kMostActions = 6'000'000;
+
 struct SearchInput {
   const model::Architecture& architecture;
   const recipe::Shape& shape;
@@ -50,30 +53,22 @@ struct SearchInput {
   AttentionLoad attention;
   bool keeps_copy = false;        // recipe::keeps_copy
   std::string schedule_csv = {};  // of the file that `fixed` names as schedule
+  // After so many actions a search ends with the best that it has found. There is no clock, so that
+  // a plan is the same everywhere.
+  std::int64_t most_actions = kMostActions;
 };
 
-// Each layout of the space is ranked or rejected, exactly once. What cannot fit by its parameters
-// and states alone is not compiled, and what does not fit is not simulated. Offloading only takes
-// time: unless the recipe fixes it, layouts that offload are looked into where no other fits.
-// Layouts within kTie of the fastest are ordered by memory (in eighths of what a rank may have),
-// then by how plain they are.
+// Of a mix of degrees whose options are looked into, each layout is ranked or rejected, exactly
+// once. Other mixes are rejected as one layout, or not listed where their bound rules them out or
+// time ran out (Effort). What cannot fit by its parameters and states alone is not compiled, and
+// what does not fit is not simulated. Offloading only takes time: unless the recipe fixes it,
+// layouts that offload are looked into where no other fits.
+// Best first by weighed_seconds (order.h). Those within kTie of the first are ordered by the number
+// of axes that share rows or experts, then by memory (in eighths of what a rank may have), then by
+// how plain they are.
 Result<Ranking> search(const SearchInput& input);
 // Pairs of layouts that differ by less are ordered wrongly about one time in three by models of
 // this kind.
 inline constexpr double kTie = 0.02;
-
-// Compiles, counts and simulates one layout, whatever its memory.
-Result<Candidate> evaluate(const SearchInput& input, const mesh::Layout& layout);
-
-// The ranks of a layout by the programs that they run, which are those of `parts`.
-Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input,
-                                                     const mesh::Layout& layout,
-                                                     std::span<const Part> parts,
-                                                     std::span<const program::Program> programs);
-
-// Bytes of all classes of one rank.
-std::int64_t total_bytes(const program::BytesByClass& bytes);
-// What one rank may hold: the smallest node's memory over the ranks of a node.
-std::int64_t rank_memory(const SearchInput& input);
 
 }  // namespace ptrain::plan

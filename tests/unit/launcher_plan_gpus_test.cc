@@ -59,7 +59,7 @@ TEST(Gpus, GiveTheirOwnMemoryToARank) {
   EXPECT_EQ(plan_recipe(input).error().code, ExitCode::kNothingFits);
 }
 
-// A model of 1.6 million parameters, whose two moments take 12.1 MiB.
+// A model of 1,475,840 parameters, whose two moments take 11.26 MiB.
 PlanInput offloading(std::int64_t host_bytes) {
   PlanInput input = over_data_ranks(input_with(2));
   input.recipe.model.hidden_size = 256;
@@ -85,6 +85,12 @@ TEST(Gpus, OffloadToTheMemoryOfTheirNode) {
   EXPECT_EQ(refused.error().code, ExitCode::kNothingFits);
   EXPECT_NE(refused.error().message.find("offloaded"), std::string::npos)
       << refused.error().message;
+  // 2 x 11.26 MiB wait in 16. Ranks have memory enough.
+  EXPECT_NE(refused.error().message.find("short by 7 MiB a node"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().message.find("MiB a rank"), std::string::npos);
+  EXPECT_NE(refused.error().hint.find("give the nodes more memory"), std::string::npos);
+  EXPECT_EQ(refused.error().hint.find("give the ranks more memory"), std::string::npos);
 }
 
 TEST(Gpus, AreNotSharedAndNotMixedWithProcessors) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/mesh/part.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/memory.h"
 #include "launcher/plan/search.h"

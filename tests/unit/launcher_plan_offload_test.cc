@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "launcher/plan/cost/action_cost.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/plan.h"
 #include "launcher/plan/report.h"
 #include "launcher/plan/simulate.h"
@@ -75,6 +77,15 @@ TEST(OffloadPlan, IsChosenWhereNothingElseFits) {
   EXPECT_TRUE(std::ranges::any_of(planned->notes, [](const auto& note) {
     return note.find("MiB of optimizer state a rank on the disk") != std::string::npos;
   })) << to_text(*planned, true);
+
+  // One rank has one mix of degrees, which both searches look into, and so its count is one.
+  const Ranking& ranking = planned->rankings[0];
+  EXPECT_EQ(ranking.effort.degrees, 1);
+  EXPECT_EQ(ranking.effort.degrees_opened, 1);
+  std::map<std::string, int> seen;
+  for (const auto& one : ranking.ranked) seen[mesh::to_string(one.layout)] += 1;
+  for (const auto& one : ranking.rejected) seen[mesh::to_string(one.layout)] += 1;
+  for (const auto& [name, count] : seen) EXPECT_EQ(count, 1) << name;
 
   const auto refused = plan_recipe(input_with(tight, Offload::kNone));
   ASSERT_FALSE(refused);

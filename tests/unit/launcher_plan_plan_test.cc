@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/plan.h"
 #include "tests/support/small_recipe.h"

@@ -9,6 +9,7 @@
 #include "core/schedule/catalogue.h"
 #include "core/schedule/csv.h"
 #include "launcher/plan/enumerate.h"
+#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/least_bytes.h"
 #include "launcher/plan/least_time.h"
@@ -195,6 +196,20 @@ TEST(Sample, HasOneLayerOfEachKind) {
   }
 }
 
+TEST(Search, SaysWhatItLeftForWantOfTime) {
+  const Problem problem("llama", 4, 4, 8);
+  SearchInput input = problem.input();
+  input.most_actions = 1;
+  const auto found = search(input);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->ranked.size(), 1U);  // the first that was simulated fits
+  EXPECT_EQ(found->effort.simulated, 1);
+  EXPECT_GT(found->effort.left, 0);
+  const std::string text = how_searched(found->effort);
+  EXPECT_NE(text.find("left for want of time"), std::string::npos) << text;
+  EXPECT_EQ(text.find("for certain"), std::string::npos) << text;
+}
+
 // A few blocks of a model of billions, since a search takes as long for all of them.
 TEST(Search, OfAHundredRanksTakesSeconds) {
   PlanInput input;
@@ -219,6 +234,7 @@ TEST(Search, OfAHundredRanksTakesSeconds) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(planning) << planning.error().message;
   EXPECT_EQ(planning->plan.ranks.size(), 128U);
+  EXPECT_EQ(planning->rankings[0].effort.left, 0);
   EXPECT_LT(took.count(), 100);
 }
 

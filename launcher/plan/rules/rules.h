@@ -11,12 +11,16 @@
 
 namespace ptrain::plan {
 
+// What a layout has too little of, where that tells what would help.
+enum class Shortage { kNone, kRankMemory, kNodeMemory, kRows, kTime };
+
 // Why a layout is out. `detail` says it in this layout's numbers; `excess` orders the layouts of
 // one reason: the smallest came closest.
 struct Objection {
   std::string reason;
   std::string detail;
   double excess = 0;
+  Shortage shortage = Shortage::kNone;
 };
 
 // An objection's detail: what is wrong and what to do.
