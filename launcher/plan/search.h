@@ -59,13 +59,13 @@ struct SearchInput {
 };
 
 // Of a mix of degrees whose options are looked into, each layout is ranked or rejected, exactly
-// once. Other mixes are rejected as one layout, or not listed where their bound rules them out or
-// time ran out (Effort). What cannot fit by its parameters and states alone is not compiled, and
-// what does not fit is not simulated. Offloading only takes time: unless the recipe fixes it,
-// layouts that offload are looked into where no other fits.
-// Best first by weighed_seconds (order.h). Those within kTie of the first are ordered by the number
-// of axes that share rows or experts, then by memory (in eighths of what a rank may have), then by
-// how plain they are.
+// once (of very many rejected ones, one may stand for more: Rejected::count). Other mixes are
+// rejected as one layout, or not listed where their bound rules them out or time ran out (Effort).
+// What cannot fit by its parameters and states alone is not compiled, and what does not fit is not
+// simulated. Offloading only takes time: unless the recipe fixes it, layouts that offload are
+// looked into where no other fits. Best first by weighed_seconds (order.h). Those within kTie of
+// the first are ordered by the number of axes that share rows or experts, then by memory (in
+// eighths of what a rank may have), then by how plain they are.
 Result<Ranking> search(const SearchInput& input);
 // Pairs of layouts that differ by less are ordered wrongly about one time in three by models of
 // this kind.
