@@ -110,6 +110,14 @@ double expected_save_s(const run::Plan& plan) {
   return kOverhead + static_cast<double>(preflight::checkpoint_bytes(plan)) / kBytesPerSecond;
 }
 
+// What suits jobs of several nodes only.
+void note_unused(const recipe::Cluster& cluster) {
+  for (const auto& [field, value] :
+       {std::pair("local_copy", &cluster.local_copy), std::pair("interface", &cluster.interface)})
+    if (!value->empty())
+      say(fmt::format("note: cluster.{} has no effect on ranks of one node", field));
+}
+
 }  // namespace
 
 Result<ExitCode> start_run(const Startable& run, const supervise::RunLock&,
@@ -133,8 +141,7 @@ Result<ExitCode> start_run(const Startable& run, const supervise::RunLock&,
       return preflight_run(directory.root, planned);
     };
   }
-  if (setup.nodes.empty() && !plan.recipe.cluster.local_copy.empty())
-    say("note: cluster.local_copy has no effect on ranks of one node");
+  if (setup.nodes.empty()) note_unused(plan.recipe.cluster);
   return supervise::supervise(setup).code;
 }
 

@@ -280,6 +280,12 @@ bool keeps_state(const model::Architecture& architecture) {
   return std::ranges::any_of(program::ring_buffers(architecture), [](int b) { return b >= 0; });
 }
 
+// Offloading gives layouts room, and mends nothing else.
+bool lacks_memory(const Ranking& ranking) {
+  return std::ranges::any_of(
+      ranking.rejected, [](const Rejected& one) { return one.shortage == Shortage::kRankMemory; });
+}
+
 // Drops what a second search counts again: mixes of degrees, and what rules object to. Layouts of
 // the first that do not fit or were left are layouts of their own.
 void count_again(Ranking& ranking) {
@@ -297,7 +303,7 @@ Result<Ranking> search(const SearchInput& input) {
   const auto fixed = input.fixed.offload;
   PTRAIN_CHECK(Search(input, fixed.value_or(Offload::kNone), ranking).run());
   const bool offloads = !fixed && keeps_state(input.architecture);
-  if (ranking.ranked.empty() && offloads) {
+  if (ranking.ranked.empty() && offloads && lacks_memory(ranking)) {
     count_again(ranking);
     PTRAIN_CHECK(Search(input, Offload::kOptimizer, ranking).run());
   }

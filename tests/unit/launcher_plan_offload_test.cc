@@ -93,6 +93,14 @@ TEST(OffloadPlan, IsChosenWhereNothingElseFits) {
       << refused.error().hint;
 }
 
+TEST(OffloadPlan, IsNotLookedIntoWhereMemoryIsNotWhatLacks) {
+  PlanInput input = input_with(4096);
+  input.recipe.parallel.head = recipe::Head::kAllStages;
+  const auto refused = plan_recipe(input);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message.find("offload"), std::string::npos) << refused.error().message;
+}
+
 // By hand, on one core: fetches 0-3 and 3-6, the norm (of the reduce lane, which takes the core)
 // 0-2; the first update waits for its fetch, 3-4, and is written 6-8, since there is one disk; the
 // second is 6-7 and is written 8-10. The core idles 1 + 2 waiting for fetches and 3 at the end.
