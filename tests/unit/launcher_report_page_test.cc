@@ -115,6 +115,19 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
+// The last value of training that the legend of a chart says; empty where there is no such chart.
+std::string last_of(const std::string& html, const std::string& chart) {
+  const std::string before = "training: ", after = " at the end";
+  const std::size_t title = html.find("<h3>" + chart);
+  const std::size_t end = html.find("</figure>", title);
+  if (title == html.npos || end == html.npos) return "";
+  const std::string figure = html.substr(title, end - title);
+  const std::size_t begin = figure.find(before);
+  if (begin == figure.npos) return "";
+  const std::size_t value = begin + before.size();
+  return figure.substr(value, figure.find(after, value) - value);
+}
+
 TEST_F(Report, ShowsWhatWasPredictedOverWhatWasMeasured) {
   write(directory_.metrics(), metric(1, "short", "5.5", 9) + metric(2, "short", "5.25", 0.12) +
                                   metric(3, "short", "5.125", 0.11));
@@ -129,6 +142,8 @@ TEST_F(Report, ShowsWhatWasPredictedOverWhatWasMeasured) {
   EXPECT_TRUE(has(html, ">+10.0 %<"));  // stash
   EXPECT_TRUE(has(html, "validation: 4.5 at the end"));
   EXPECT_TRUE(has(html, "training: 5.125 at the end"));
+  EXPECT_EQ(last_of(html, "Learning rate"), "0.001");
+  EXPECT_EQ(last_of(html, "Tokens/s"), "145");  // 16 / 0.11
   EXPECT_TRUE(has(html, "it was interrupted: there is no verdict"));
   EXPECT_TRUE(has(html, "3 of 5"));
   EXPECT_TRUE(has(html, "log.trace_steps was 0"));
