@@ -15,6 +15,7 @@ namespace ptrain::mesh {
 namespace {
 
 constexpr int kRanks[] = {5, 7, 8, 64, 1000};
+constexpr double kDeadlineMs = 10 * 300;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
@@ -134,7 +135,8 @@ TEST(MegatronRule, GivesTheDocumentedExample) {
 }
 
 // Padding in percent of what is stored. Where FSDP2, which copies, pads less, ours is the least
-// that equal shards of buffers without copies can have.
+// that equal shards of buffers without copies can have. A plan is to take less than 300 ms; the
+// deadline is ten times that, for slow machines.
 TEST(Arrange, PadsLessThanOtherRulesOnPublishedLayers) {
   std::printf("%-14s %6s %10s %12s %12s %8s %8s\n", "padding, %", "ranks", "ptrain", "Megatron v1",
               "Megatron v2", "FSDP2", "ms");
@@ -157,6 +159,7 @@ TEST(Arrange, PadsLessThanOtherRulesOnPublishedLayers) {
       };
       std::printf("%-14s %6d %10.4f %12.4f %12.4f %8.4f %8.2f\n", layer.name.c_str(), ranks,
                   percent(size), percent(v1), percent(v2), percent(fsdp2), ms);
+      EXPECT_LT(ms, kDeadlineMs) << layer.name << " on " << ranks;
       EXPECT_EQ(num_split_blocks(plan, parameters), 0) << layer.name << " on " << ranks;
       EXPECT_LE(size, v1) << layer.name << " on " << ranks;
       EXPECT_LE(size, v2) << layer.name << " on " << ranks;
