@@ -85,6 +85,9 @@ class Importer {
     return std::move(result_);
   }
 
+  // After read().
+  bool knows(const std::string& field) const { return reader_.knows(field); }
+
  private:
   recipe::Model& model() { return result_.model; }
   bool uses(std::string_view field) const { return family_.uses(field); }
@@ -249,6 +252,24 @@ Result<json> parse(std::string_view text) {
   }
 }
 
+// What a new family would have to bring: the fields that none here reads.
+std::string foreign_fields(const json& object) {
+  constexpr std::size_t kMost = 12, kLongest = 60;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  for (const Family& family : all_families()) {
+    Importer importer(object, family);
+    static_cast<void>(importer.read());  // for what it asks for, whether it can be trained or not
+    std::erase_if(names, [&](const std::string& name) { return importer.knows(name); });
+  }
+  if (names.empty()) return "";
+  const bool more = names.size() > kMost;
+  names.resize(std::min(names.size(), kMost));
+  for (std::string& name : names) name.resize(std::min(name.size(), kLongest));
+  return fmt::format("; it also has fields that no family here reads: {}{}", fmt::join(names, ", "),
+                     more ? ", ..." : "");
+}
+
 }  // namespace
 
 Result<HfConfig> from_hf_config(std::string_view config_json) {
@@ -265,7 +286,7 @@ Result<HfConfig> from_hf_config(std::string_view config_json) {
   if (name.empty())
     return fail(ExitCode::kUsage, "config.json has no model_type", "it is not a language model's");
   return fail(ExitCode::kUsage, fmt::format("model_type '{}' is not known", name.substr(0, 60)),
-              fmt::format("allowed: {}", fmt::join(known, ", ")));
+              fmt::format("allowed: {}{}", fmt::join(known, ", "), foreign_fields(object)));
 }
 
 }  // namespace ptrain::model

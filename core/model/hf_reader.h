@@ -27,6 +27,8 @@ class HfReader {
 
   void refuse(const std::string& name, const std::string& why);
   std::string path_of(const std::string& name) const { return prefix_ + name; }
+  // Whether somebody asked for this name.
+  bool knows(const std::string& name) const { return asked_.contains(name); }
   // A sentence for each name that nobody asked for, with the nearest one that somebody did.
   std::vector<std::string> unused() const;
 

@@ -143,6 +143,31 @@ TEST(HfConfig, WhatIsWrittenIsReadBack) {
   }
 }
 
+// Fields of gpt-oss beside some that families here share, and one that only gemma3 reads.
+TEST(HfConfig, FieldsOfAnUnknownFamilyAreNamed) {
+  const auto hint_of = [](const json& changes) {
+    json object = json::parse(kLlama31);
+    object.update(changes);
+    return from_hf_config(object.dump()).error().hint;
+  };
+  const std::string none = hint_of({{"model_type", "gpt_oss"}});
+  EXPECT_TRUE(none.starts_with("allowed: ")) << none;
+  EXPECT_EQ(none.find("no family"), none.npos) << none;
+  EXPECT_EQ(hint_of({{"model_type", "gpt_oss"},
+                     {"swiglu_limit", 7.0},
+                     {"initial_context_length", 4096},
+                     {"num_local_experts", 32},
+                     {"rope_local_base_freq", 1e4},
+                     {"sliding_window", 128}}),
+            none +
+                "; it also has fields that no family here reads: initial_context_length, "
+                "swiglu_limit");
+  json many{{"model_type", "other"}};
+  for (int i = 10; i < 23; ++i) many["a" + std::to_string(i) + std::string(100, 'x')] = i;
+  const std::string hint = hint_of(many);
+  EXPECT_TRUE(hint.ends_with(", a21" + std::string(57, 'x') + ", ...")) << hint;
+}
+
 TEST(HfConfig, WhatCannotBeTrainedIsNamedAllAtOnce) {
   EXPECT_EQ(error_of(kLlama31, {{"hidden_act", "relu"},
                                 {"hidden_size", "big"},
