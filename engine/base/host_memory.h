@@ -29,8 +29,9 @@ class HostMemory {
   void copy(void* to, const void* from, std::size_t bytes) const;
 
   std::byte* data_ = nullptr;
-  void* stream_ = nullptr;  // of copies, where the device has streams
-  int gpu_ = -1;
+  // Of a device that has streams.
+  [[maybe_unused]] void* stream_ = nullptr;
+  [[maybe_unused]] int gpu_ = -1;
 };
 
 }  // namespace ptrain::device

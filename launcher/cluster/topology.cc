@@ -63,15 +63,17 @@ void Topology::Deleter::operator()(hwloc_topology* topology) const {
 }
 
 Result<Topology> Topology::find(Look look) {
+  constexpr const char* kRemedy =
+      "give the machine as a cluster file (cluster.file), or leave the variable HWLOC_XMLFILE out "
+      "if it is set";
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0)
-    return fail(ExitCode::kEnvironment, "hwloc cannot start", "give the machine by --cluster FILE");
+    return fail(ExitCode::kEnvironment, "hwloc cannot start", kRemedy);
   Topology topology(raw);
   if (look == Look::kDevices)
     hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(raw) != 0)
-    return fail(ExitCode::kEnvironment, "hwloc cannot read this machine's topology",
-                "give the machine by --cluster FILE");
+    return fail(ExitCode::kEnvironment, "hwloc cannot read this machine's topology", kRemedy);
   return topology;
 }
 

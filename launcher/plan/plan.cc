@@ -61,7 +61,7 @@ Result<int> choose_ranks_per_node(const recipe::Recipe& recipe, int num_nodes, i
     if (fixed % num_nodes == 0) return fixed / num_nodes;
     return fail(ExitCode::kUsage,
                 fmt::format("dp x shard = {} ranks do not divide over {} nodes", fixed, num_nodes),
-                "change parallel.dp, parallel.shard or cluster.nodes");
+                "change parallel.dp, parallel.shard or cluster.slurm.nodes");
   }
   int most = cores;  // but for what the recipe needs
   for (const auto& shape : recipe.shapes)
@@ -79,7 +79,7 @@ Result<int> gpus_a_node(const cluster::Cluster& cluster, std::size_t num_nodes) 
   if (least->num_gpus > 0 || most->num_gpus == 0) return least->num_gpus;
   return fail(ExitCode::kUsage,
               fmt::format("node {} has GPUs and node {} has none", most->name, least->name),
-              "run on nodes of one kind: lower cluster.nodes or give another cluster file");
+              "run on nodes of one kind: lower cluster.slurm.nodes or give another cluster file");
 }
 
 Result<Placement> place_on_gpus(const recipe::Recipe& recipe, int num_nodes, int gpus,
@@ -164,9 +164,9 @@ Result<Placement> place_ranks(const recipe::Recipe& recipe, const cluster::Clust
   const auto num_nodes = static_cast<std::size_t>(std::max(1, recipe.cluster.nodes));
   if (num_nodes > cluster.nodes.size())
     return fail(ExitCode::kUsage,
-                fmt::format("cluster.nodes asks for {} nodes, '{}' has {}", num_nodes, cluster.name,
-                            cluster.nodes.size()),
-                "lower cluster.nodes or give another cluster file");
+                fmt::format("cluster.slurm.nodes asks for {} nodes, '{}' has {}", num_nodes,
+                            cluster.name, cluster.nodes.size()),
+                "lower cluster.slurm.nodes or give another cluster file");
   int cores = cluster.nodes.front().num_cores;
   for (std::size_t n = 0; n < num_nodes; ++n) cores = std::min(cores, cluster.nodes[n].num_cores);
   PTRAIN_TRY(const int gpus, gpus_a_node(cluster, num_nodes));

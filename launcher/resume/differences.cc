@@ -43,6 +43,9 @@ bool is_derived(std::string_view field) {
 }
 
 Change change_of(std::string_view field) {
+  // The one choice of a layout that changes numbers as precision does.
+  if (is_of(field, "parallel.stage_dtype") || is_of_shape(field, "parallel.stage_dtype"))
+    return Change::kAllowed;
   for (const char* section : {"parallel", "cluster", "log", "name"})
     if (is_of(field, section)) return Change::kFree;
   if (is_of_shape(field, "parallel")) return Change::kFree;

@@ -29,6 +29,11 @@ bool may_not_be_requeued(const Error& error) {
   return error.message.find("disabled") != std::string::npos;
 }
 
+// Slurm's words for a job that it has forgotten or never had.
+bool is_unknown(const Error& error) {
+  return error.message.find("Invalid job id") != std::string::npos;
+}
+
 }  // namespace
 
 Guard::~Guard() {
@@ -63,6 +68,7 @@ Status guard_job(const std::string& job) {
   // A controller may be away for a while: what it does not answer is asked again.
   for (;; std::this_thread::sleep_for(kLook)) {
     const auto shown = cluster::ask_slurm({"scontrol", "-o", "show", "job", job});
+    if (!shown && is_unknown(shown.error())) return shown.error();
     if (!shown) continue;
     if (!is_batch_job(*shown)) return {};
     if (!is_headless(*shown)) continue;

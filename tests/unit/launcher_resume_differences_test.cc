@@ -44,6 +44,22 @@ TEST(Differences, PlacesToRunAreFree) {
   EXPECT_TRUE(permit(found, false));
 }
 
+TEST(Differences, DtypesOfStagesNeedAllowingAsPrecisionDoes) {
+  recipe::Recipe now = base();
+  now.parallel.automatic = false;
+  now.parallel.pp = 2;
+  recipe::Recipe mixed = now;
+  mixed.parallel.stage_dtype = "fp32,bf16";
+  EXPECT_TRUE(permit(between(base(), now), false));
+  EXPECT_FALSE(permit(between(now, mixed), false));
+  EXPECT_FALSE(permit(between(base(), mixed), false));
+  EXPECT_TRUE(permit(between(now, mixed), true));
+  now.shapes[0].parallel = now.parallel;
+  mixed = now;
+  mixed.shapes[0].parallel->stage_dtype = "bf16,bf16";
+  EXPECT_FALSE(permit(between(now, mixed), false));
+}
+
 TEST(Differences, OthersNeedAllowing) {
   recipe::Recipe now = base();
   now.shapes[0].steps = 20;
