@@ -117,9 +117,9 @@ class ClusterTest(unittest.TestCase):
                          ["0 4 node1", "1 4 node1", "2 4 node2", "3 4 node2"])
 
     def test_nodes_share_files_but_not_tmp(self):
-        self.cluster.run("touch", "/tmp/mine", on="node1")
-        self.cluster.run("touch", "/dev/shm/mine", on="node1")
-        for path in ("/tmp/mine", "/dev/shm/mine"):
+        for folder in ("/tmp", "/dev/shm"):
+            path = f"{folder}/of-node1-{os.getpid()}"
+            self.cluster.run("touch", path, on="node1")
             self.assertFalse(pathlib.Path(path).exists())
             self.assertNotEqual(self.cluster.run("ls", path, on="node2", check=False).returncode, 0)
         self.cluster.run("touch", self.work / "ours", on="node1")
