@@ -101,6 +101,11 @@ class SubmitTest(unittest.TestCase):
     def state(self, name):
         return json.loads(self.ptrain("status", "--json", name))
 
+    def listed(self, name):
+        """The line of `list` for a run, without its name."""
+        lines = [line.split("  ", 1) for line in self.ptrain("list", ".").splitlines()]
+        return next(rest for path, rest in lines if pathlib.Path(path).name == name)
+
     def submitted(self, name, *options, recipe="long.yaml"):
         self.ptrain("run", recipe, "-N2", "--detach", "--directory", name, *options)
 
@@ -110,16 +115,19 @@ class SubmitTest(unittest.TestCase):
         self.submitted("stages")
         self.assertEqual(self.state("stages")["state"], "queued")
         self.assertIn("waits in the queue (Resources)", self.ptrain("status", "stages"))
-        self.assertRegex(self.ptrain("list", "."), rf"stages  queued  step 0/1000000  job {self.job_of('stages')}")
+        job = self.job_of("stages")
+        self.assertEqual(self.listed("stages"), f"queued  step 0/1000000  job {job}")
         self.assertIn("job", self.ptrain("resume", "stages", code=2))
         self.cluster.run("scancel", hold)
         self.wait_for_step("stages", 20)
         self.assertEqual(self.state("stages")["state"], "running")
+        self.assertRegex(self.listed("stages"), rf"^running  step [1-9]\d+/1000000  job {job}$")
         self.assertIn("a checkpoint", self.ptrain("stop", "stages"))
         self.assertEqual(self.cluster.wait(self.job_of("stages"))["ExitCode"], "20:0")
         stopped = self.state("stages")
         self.assertEqual((stopped["state"], stopped["code"]), ("stopped", 20))
         self.assertEqual(stopped["checkpoint"], stopped["step"])
+        self.assertEqual(self.listed("stages"), f"stopped  step {stopped['step']}/1000000  job {job}")
         done = self.num_steps("stages")
 
         said = self.ptrain("resume", "stages", "--detach", "--time=5")
@@ -133,6 +141,20 @@ class SubmitTest(unittest.TestCase):
         # The first signal of the two stops after the step, which may be over before the second comes.
         self.assertRegex(self.state("stages")["reason"], "^stopped (at once|on request)")
         self.assertEqual(self.job_of("stages"), self.state("stages")["job"])
+
+    def test_a_warning_to_the_batch_script_saves_and_ends_the_job(self):
+        """USR1, as Slurm sends it by --signal=B:USR1@300, or before a preemption."""
+        self.submitted("warned", "checkpoint.every_steps=1000000")
+        self.wait_for_step("warned", 15)
+        self.cluster.run("scancel", "--signal=USR1", "--batch", self.job_of("warned"))
+        self.assertEqual(self.cluster.wait(self.job_of("warned"))["ExitCode"], "21:0")
+        verdict = self.read("warned", "verdict.json")
+        self.assertEqual((verdict["code"], verdict["step"]), (21, self.num_steps("warned")))
+        self.assertIn("signal USR1", verdict["reason"])
+        saved = [path.name for path in (self.work / "warned" / "checkpoints").glob("step-*")]
+        self.assertEqual(saved, [f"step-{verdict['step']:08}"])
+        self.assertEqual(self.listed("warned"),
+                         f"stopped  step {verdict['step']}/1000000  job {self.job_of('warned')}")
 
     def test_taken_out_of_the_queue(self):
         hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
@@ -281,6 +303,7 @@ done; exec {shutil.which("srun")} "$@"
             state = self.state("forgotten")
             self.assertEqual((state["state"], state["code"]), (verdict, code))
             self.assertIn("Slurm has forgotten it", state["job_state"])
+            self.assertEqual(self.listed("forgotten"), f"{verdict}  step 20/20  job 99999")
             (self.work / "forgotten" / "verdict.json").unlink(missing_ok=True)
 
     def test_a_local_run_goes_on_in_a_job(self):

@@ -14,7 +14,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 from cluster import until, why_not  # noqa: E402
-from runs import DP, Runs, seconds  # noqa: E402
+from runs import DP, Runs, seconds, whole_lines  # noqa: E402
 
 FOLDER, PTRAIN = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
 CONSTANT = "learning_rate.decay=constant"  # else the last step would count
@@ -112,23 +112,44 @@ class SurviveTest(Runs):
         until(lambda: self.no_rank_on("node2"), 40, "no rank lives on a node that is cut off")
         self.stop(job, "cut")
 
-    def test_time_is_up_and_a_new_job_goes_on(self):
+    def time_is_up(self, how):
+        """A submitted run, until its job ends for its time limit; the verdict."""
         ends = "cluster.setup=['scontrol update job=$SLURM_JOB_ID EndTime=now+20']"
         self.cluster.run(self.binary, "run", "long.yaml", CONSTANT, DP, ends, "--nodes=2",
-                         "--time=10", "failure.time_limit=chain", "--detach", "--directory",
-                         "chain", cwd=self.work, environment=self.environment)
-        trains = self.attempt_begins("chain", 1)
-        first = until(lambda: self.read_or_none("chain", "verdict.json"), 60, "the time is up")
+                         "--time=10", f"failure.time_limit={how}", "--detach", "--directory",
+                         how, cwd=self.work, environment=self.environment)
+        trains = self.attempt_begins(how, 1)
+        first = until(lambda: self.read_or_none(how, "verdict.json"), 60, "the time is up")
         print(f"stopped {time.time() - trains:.1f} s after it began", file=sys.stderr)
         self.assertEqual(first["code"], 21)
         self.assertIn("time is up", first["reason"])
-        self.assertIn("a job that follows", first["next"])
-        saved = max(path.name for path in (self.work / "chain" / "checkpoints").glob("step-*"))
+        saved = max(path.name for path in (self.work / how / "checkpoints").glob("step-*"))
         self.assertEqual(saved, f"step-{first['step']:08}")
+        return first
+
+    def jobs_of(self, name):
+        """Those of its attempts, in their order."""
+        return [event["job"] for event in self.events(name, "attempt_started")]
+
+    def test_time_is_up_and_a_new_job_goes_on(self):
+        self.assertIn("a job that follows", self.time_is_up("chain")["next"])
         self.attempt_begins("chain", 2)
         self.cluster.run("scancel", "--user=root")
-        jobs = {event["job"] for event in self.events("chain", "attempt_started")}
-        self.assertEqual(len(jobs), 2)
+        self.assertEqual(len(set(self.jobs_of("chain"))), 2)
+
+    def test_time_is_up_and_slurm_starts_the_job_again(self):
+        first = self.time_is_up("requeue")
+        self.attempt_begins("requeue", 2)  # Slurm holds it for as long as credentials live
+        again = self.events("requeue", "shape_started")[1]
+        self.assertEqual(again["step"], first["step"])
+        before, job = self.jobs_of("requeue")
+        self.assertEqual(before, job)
+        self.assertEqual(first["next"], f"Slurm starts job {job} again, and it goes on")
+        self.assertEqual(self.cluster.job(job)["Restarts"], "1")
+        until(lambda: self.num_steps("requeue") > first["step"] + 5, 60, "it goes on")
+        self.stop(job, "requeue")
+        steps = [line["step"] for line in whole_lines(self.work / "requeue" / "metrics.jsonl")]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))  # none is missing, none is twice
 
     def test_scancel(self):
         """srun, too, gets Slurm's signal here and kills the ranks, unless they are quicker."""
