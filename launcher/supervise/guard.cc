@@ -68,7 +68,7 @@ Status guard_job(const std::string& job) {
   // A controller may be away for a while: what it does not answer is asked again.
   for (;; std::this_thread::sleep_for(kLook)) {
     const auto shown = cluster::ask_slurm({"scontrol", "-o", "show", "job", job});
-    if (!shown && is_unknown(shown.error())) return shown.error();
+    if (!shown && is_unknown(shown.error())) return tl::unexpected(shown.error());
     if (!shown) continue;
     if (!is_batch_job(*shown)) return {};
     if (!is_headless(*shown)) continue;
