@@ -178,6 +178,7 @@ Result<ExitCode> resume_in_job(const ResumeArguments& arguments, const run::Dire
   supervise::StopSignals signals;
   PTRAIN_TRY(const auto plan, plan_in_job(directory, arguments, seen, num_nodes));
   if (!plan) return ExitCode::kDone;
+  PTRAIN_CHECK(submit::check_gpus(*plan, recipe.cluster.slurm.gpus_per_node));
   job.ranks_per_node = submit::ranks_per_node(*plan);
   const auto earlier = submit::read_job(directory);
   return hand_over({job, earlier ? earlier->recipe : directory.recipe(), arguments.detach}, seen,

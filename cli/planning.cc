@@ -52,7 +52,9 @@ void drop_useless_gpus(cluster::Cluster& host, std::vector<std::string>& notes) 
 Result<cluster::Cluster> machines_here(std::vector<std::string>& notes) {
   if (const auto allocation = start::usable_allocation()) {
     if (allocation->has_gpus)
-      notes.push_back("GPUs of this Slurm job stay idle: on several nodes ranks run on cores");
+      notes.push_back(
+          "GPUs of this Slurm job stay idle: on several nodes ranks run on those that a cluster "
+          "file names (--cluster, cluster.file)");
     return cluster::allocated_cluster(*allocation);
   }
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());

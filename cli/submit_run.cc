@@ -144,6 +144,7 @@ Result<ExitCode> submit_run(const RunArguments& arguments, const recipe::LoadedR
   PTRAIN_TRY(const submit::LoginNode seen, look_around(job));
   PTRAIN_TRY(run::Plan plan, plan_of(arguments, loaded, seen));
   plan.origin = origin;
+  PTRAIN_CHECK(submit::check_gpus(plan, job.cluster.slurm.gpus_per_node));
   PTRAIN_CHECK(find_engine_of(plan));
   job.ranks_per_node = submit::ranks_per_node(plan);
   PTRAIN_TRY(const std::string estimate, test(job, seen));

@@ -28,7 +28,7 @@ Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation);
 
 // Its nodes in the same order, with default figures. Asks scontrol; where there is none, as in many
 // containers, all nodes have this machine's memory, and their CPUs are cores. Errors: scontrol is
-// there and fails. GPUs are not looked at: ranks that srun starts run on cores.
+// there and fails. GPUs are not looked at: Slurm does not tell their memory, a cluster file does.
 Result<Cluster> allocated_cluster(const Allocation& allocation);
 
 // "4(x2),8" is 4, 4, 8.

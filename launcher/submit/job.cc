@@ -69,17 +69,12 @@ Status check_extra(const std::string& argument, std::size_t i) {
   return {};
 }
 
-// Ranks of several nodes run on cores, and Slurm does not say how much memory a GPU has.
+// Slurm does not say how much memory a GPU has.
 Status check_gpus(const recipe::Cluster& cluster) {
-  if (cluster.slurm.gpus_per_node == 0) return {};
-  const std::string field = "cluster.slurm.gpus_per_node";
-  if (cluster.slurm.nodes > 1)
-    return refused(field, "ranks on several nodes run on cores in this version",
-                   "ask for one node, or leave it out");
-  if (cluster.file.empty())
-    return refused(field, "how much memory these GPUs have is not known here",
-                   "name a cluster file that says it as cluster.file (docs/cluster-file.md)");
-  return {};
+  if (cluster.slurm.gpus_per_node == 0 || !cluster.file.empty()) return {};
+  return refused("cluster.slurm.gpus_per_node", "how much memory these GPUs have is not known here",
+                 "name a cluster file with the GPUs of its nodes as cluster.file "
+                 "(docs/cluster-file.md)");
 }
 
 Status check_container_of(const recipe::Cluster& cluster) {

@@ -152,9 +152,10 @@ std::string explanation(const LoginNode& seen, const Slurm& slurm, const std::st
   const auto says = [&](std::string_view words) {
     return refusal.find(words) != std::string::npos;
   };
-  if (says("generic resource") || says("gres"))
-    return "cluster.slurm.gpus_per_node: this cluster has no such GPUs; `sinfo -o '%P %G'` shows "
-           "which there are";
+  const bool lacks_nodes = slurm.gpus_per_node > 0 && says("node configuration");
+  if (says("generic resource") || says("gres") || lacks_nodes)
+    return "cluster.slurm.gpus_per_node: this cluster has no nodes with as many GPUs; `sinfo -o "
+           "'%P %G'` shows which there are";
   if (says("feature")) return "cluster.slurm.constraint: `sinfo -o '%N %f'` shows the features";
   if (says("account"))
     return "cluster.slurm.account: `sacctmgr show associations user=$USER` shows yours";

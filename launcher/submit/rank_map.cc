@@ -42,6 +42,22 @@ int ranks_per_node(const run::Plan& plan) {
   return most;
 }
 
+Status check_gpus(const run::Plan& plan, int gpus_per_node) {
+  if (gpus_per_node == 0) return {};
+  const auto refused = [&](const std::string& why, const std::string& hint) {
+    return fail(ExitCode::kUsage, "cluster.slurm.gpus_per_node: " + why, hint);
+  };
+  if (std::ranges::all_of(plan.ranks, [](const run::RankPlace& place) { return place.gpu < 0; }))
+    return refused("the plan's ranks run on cores, beside these GPUs",
+                   "name gpus and gpu_memory_gib of the nodes in the cluster file, or leave it "
+                   "out");
+  if (const int most = ranks_per_node(plan); most > gpus_per_node)
+    return refused(
+        fmt::format("{} for {} ranks of a node, which take one each", gpus_per_node, most),
+        fmt::format("ask for {}, or have the cluster file name fewer", most));
+  return {};
+}
+
 run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names) {
   if (names.size() < supervise::nodes_of(plan).size()) return plan;
   return supervise::moved(std::move(plan), names);

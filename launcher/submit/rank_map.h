@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/run/plan.h"
 
 namespace ptrain::submit {
@@ -14,6 +15,10 @@ int ranks_per_node(const run::Plan& plan);
 // The plan with its nodes, in their order, named so; where there are too few names it stays as it
 // is.
 run::Plan with_nodes(run::Plan plan, const std::vector<std::string>& names);
+
+// Whether the job that asks for so many GPUs a node has one for each rank; 0: it asks for none, and
+// gets what its partition gives.
+Status check_gpus(const run::Plan& plan, int gpus_per_node);
 
 // Of each node that was asked, what its places are in devices, in their order.
 using Seats = std::map<std::string, std::vector<std::string>>;

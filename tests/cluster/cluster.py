@@ -19,7 +19,7 @@ import pathlib
 import shutil
 import subprocess
 
-from config import CONF, hosts, slurm_conf
+from config import CONF, gres_conf, hosts, slurm_conf
 from machine import NAMESPACES, ClusterError, Machine, until
 from network import HEAD, Network
 
@@ -57,15 +57,15 @@ class Cluster:
         found = [path.name for path in self.folder.glob("node*") if path.is_dir()]
         return sorted(found, key=lambda name: int(name[len("node"):]))
 
-    def up(self, num_nodes=4, cores=4, node_timeout=10):
-        """`node_timeout`: after this many seconds of silence, at the least, a node is down. What is
-        left of a cluster in this folder is ended first."""
+    def up(self, num_nodes=4, cores=4, node_timeout=10, gpus=0):
+        """`node_timeout`: after this many seconds of silence, at the least, a node is down. `gpus`:
+        what nodes claim to have. What is left of a cluster in this folder is ended first."""
         if reason := why_not():
             raise ClusterError(reason)
         with self._locked():
             self._clean()
             try:
-                self._start(num_nodes, slurm_conf(num_nodes, cores, node_timeout))
+                self._start(num_nodes, slurm_conf(num_nodes, cores, node_timeout, gpus), gres_conf(gpus))
             except BaseException:
                 self._clean()
                 raise
@@ -202,10 +202,11 @@ class Cluster:
             elif path.name != "lock":
                 path.unlink()
 
-    def _start(self, num_nodes, conf):
+    def _start(self, num_nodes, conf, gres):
         self.folder.chmod(0o755)
         (self.folder / "hosts").write_text(hosts(num_nodes), encoding="utf-8")
         (self.folder / "slurm.conf").write_text(conf, encoding="utf-8")
+        (self.folder / "gres.conf").write_text(gres, encoding="utf-8")
         for name in ("ctld", "munge"):
             (self.folder / name).mkdir(mode=0o755)
         key = os.open(self.folder / "munge/key", os.O_WRONLY | os.O_CREAT, 0o600)

@@ -38,15 +38,23 @@ MessageTimeout={message_timeout}
 KillWait=5
 MinJobAge=300
 NodeName=node[1-{nodes}] NodeAddr={first}[1-{nodes}] \\
-  Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={memory} State=UNKNOWN
+  Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={memory} State=UNKNOWN{gres}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=brief Nodes=node1 MaxTime=10 AllowAccounts=physics State=UP
-"""
+{gres_types}"""
 
 
-def slurm_conf(num_nodes, cores, node_timeout):
+def slurm_conf(num_nodes, cores, node_timeout, gpus=0):
     return SLURM_CONF.format(head=address(HEAD), first=address(""), nodes=num_nodes, cores=cores, memory=MEMORY,
-                             node_timeout=node_timeout, message_timeout=max(3, node_timeout // 2))
+                             node_timeout=node_timeout, message_timeout=max(3, node_timeout // 2),
+                             gres=f" Gres=gpu:{gpus}" if gpus else "",
+                             gres_types="GresTypes=gpu\n" if gpus else "")
+
+
+def gres_conf(gpus):
+    """Slurm believes only in GPUs that are files: devices that every machine has stand for them."""
+    files = ("/dev/null", "/dev/zero", "/dev/full")
+    return "".join(f"Name=gpu File={files[i]}\n" for i in range(gpus))
 
 
 def hosts(num_nodes):

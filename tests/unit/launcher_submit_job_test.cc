@@ -134,14 +134,15 @@ TEST(Job, VariablesByNameOnly) {
   }
 }
 
-TEST(Job, GpusOnlyWhereRanksCanUseThem) {
+TEST(Job, GpusOnlyWhereAFileTellsTheirMemory) {
   Job job = job_of({});
   job.cluster.slurm.gpus_per_node = 4;
   EXPECT_NE(refusal(job).find("how much memory"), std::string::npos);
   job.cluster.file = "cluster.yaml";
   EXPECT_EQ(refusal(job), "");
   job.cluster.slurm.nodes = 2;
-  EXPECT_NE(refusal(job).find("several nodes run on cores"), std::string::npos);
+  EXPECT_EQ(refusal(job), "");
+  EXPECT_NE(script_of(job).find("#SBATCH --gpus-per-node=4\n"), std::string::npos);
 }
 
 TEST(Job, AskedForByAnyField) {

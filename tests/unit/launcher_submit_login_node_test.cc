@@ -121,6 +121,11 @@ TEST(LoginNode, ExplainsSlurmsReason) {
       explanation(four_nodes(), asked(1), "Invalid account or account/partition").find("sacctmgr"),
       std::string::npos);
   EXPECT_EQ(explanation(four_nodes(), asked(1), "Socket timed out"), "");
+  recipe::Slurm gpus = asked(1);
+  gpus.gpus_per_node = 9;
+  EXPECT_NE(explanation(four_nodes(), gpus, "Requested node configuration is not available")
+                .find("no nodes with as many GPUs"),
+            std::string::npos);
 }
 
 }  // namespace

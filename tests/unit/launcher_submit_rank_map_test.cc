@@ -36,5 +36,18 @@ TEST(RankMap, TellsTheDevicesOfNodesThatWereAsked) {
             "  rank 3: n2, core 1, GPU 1\n");
 }
 
+std::string refusal(const run::Plan& plan, int gpus_per_node) {
+  const auto status = check_gpus(plan, gpus_per_node);
+  return status ? "" : status.error().message;
+}
+
+TEST(RankMap, EachRankHasOneOfTheGpusThatAreAskedFor) {
+  EXPECT_EQ(refusal(plan("n1", "n2", 2), 2), "");
+  EXPECT_EQ(refusal(plan("n1", "n2", 2), 0), "");
+  EXPECT_EQ(refusal(plan("n1", "n2", 0), 0), "");
+  EXPECT_NE(refusal(plan("n1", "n2", 2), 1).find("1 for 2 ranks of a node"), std::string::npos);
+  EXPECT_NE(refusal(plan("n1", "n2", 0), 2).find("ranks run on cores"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ptrain::submit
