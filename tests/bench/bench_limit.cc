@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "core/base/divide.h"
+#include "engine/base/device.h"
 #include "engine/base/engine_error.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/matmul.h"
@@ -23,8 +25,8 @@ class Room {
     return tensor(dtype, rows, round_up(cols, 64)).columns(0, cols);
   }
   Tensor tensor(DType dtype, std::int64_t rows, std::int64_t cols) {
-    buffers_.emplace_back(static_cast<std::size_t>(rows * cols * size_of(dtype)));
-    const Tensor tensor = contiguous(buffers_.back().data(), dtype, rows, cols);
+    buffers_.emplace_back(device::allocate(rows * cols * size_of(dtype)), device::release);
+    const Tensor tensor = contiguous(buffers_.back().get(), dtype, rows, cols);
     // Numbers whose products stay ordinary ones: others take longer.
     for (std::int64_t i = 0; i < rows * cols; ++i) {
       const float value = 0.01f * static_cast<float>(1 + i % 7);
@@ -35,7 +37,7 @@ class Room {
   }
 
  private:
-  std::vector<std::vector<std::byte>> buffers_;
+  std::vector<std::unique_ptr<void, decltype(&device::release)>> buffers_;
 };
 
 // y = x w^T, dx = dy w, dw = dy^T x.
