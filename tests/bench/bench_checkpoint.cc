@@ -1,7 +1,9 @@
 // A checkpoint of one rank, timed, after everything before it is on disk. Arguments: raw | save |
-// behind | load, a folder, MiB. `raw` writes the same bytes to a plain file, to the end of an
-// fsync; `save` and `behind` leave FOLDER/step-00000001, which `load` opens (that checks every
-// byte) and reads. Of `behind` only what training waits for is timed: the copy and the agreements.
+// behind | load | raw_load, a folder, MiB. `raw` writes the same bytes to a plain file, to the end
+// of an fsync; `save` and `behind` leave FOLDER/step-00000001, which `load` opens (that checks
+// every byte) and reads; `raw_load` reads as many bytes of the file of `raw` into the same memory
+// on as many threads, and nothing else. Of `behind` only what training waits for is timed: the copy
+// and the agreements.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -23,6 +25,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/copy.h"
+#include "engine/checkpoint/file.h"
 #include "engine/checkpoint/saving.h"
 #include "engine/checkpoint/share_out.h"
 
@@ -74,6 +77,14 @@ void write_raw(const std::string& path, const State& state) {
   good = good && fsync(file) == 0;
   close(file);
   if (!good) throw EngineError(ExitCode::kUnusable, "cannot write " + path);
+}
+
+void read_raw(const std::string& path, const State& state, int threads) {
+  const checkpoint::InFile file(path);
+  checkpoint::share_out(state.size(), threads, [&](std::size_t i) {
+    const auto bytes = std::as_writable_bytes(state[i].span());
+    file.read(static_cast<std::int64_t>(i * bytes.size()), bytes);
+  });
 }
 
 double cpu_seconds() {
@@ -141,10 +152,13 @@ void check_same(const State& loaded, const State& expected) {
 void measure(const std::string& what, const std::string& folder, std::int64_t mib) {
   const auto world = comm::make_single();
   const std::string target = folder + "/step-00000001";
-  State state = make_state(mib, what != "load");
+  State state = make_state(mib, what != "load" && what != "raw_load");
   const checkpoint::Items items = items_of(state);
   if (what == "raw") {
     time([&] { write_raw(folder + "/raw", state); });
+  } else if (what == "raw_load") {
+    time([&] { read_raw(folder + "/raw", state, checkpoint::threads_of_rank(*world)); });
+    check_same(state, make_state(mib, true));
   } else if (what == "save") {
     std::filesystem::remove_all(target);
     time([&] { checkpoint::save(target, items, *world); });
@@ -162,7 +176,7 @@ void measure(const std::string& what, const std::string& folder, std::int64_t mi
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    fmt::print(stderr, "usage: bench_checkpoint raw|save|behind|load FOLDER MIB\n");
+    fmt::print(stderr, "usage: bench_checkpoint raw|save|behind|load|raw_load FOLDER MIB\n");
     return 2;
   }
   try {

@@ -22,7 +22,7 @@ parser.add_argument("--bench", default=ROOT / "build/dev/tests/bench/bench_check
 options = parser.parse_args()
 work = options.folder / "checkpoint-bench"
 stock = [ROOT / ".venv/bin/python", pathlib.Path(__file__).with_name("stock_checkpoint.py")]
-RUNS = {name: [options.bench, name] for name in ("raw", "save", "behind", "load")}
+RUNS = {name: [options.bench, name] for name in ("raw", "save", "behind", "load", "raw_load")}
 RUNS |= {f"stock {name}": [*stock, name] for name in ("save", "load")}
 
 
@@ -41,6 +41,7 @@ for name in RUNS:
     print(f"{name:10s}", *(f"  {measure} {statistics.median(found[name][measure] for found in rounds):6.3f}"
                            for measure in ("s", "cpu_s")))
 for first, second, measure in (("raw", "save", "s"), ("behind", "save", "s"), ("stock save", "save", "s"),
-                               ("stock load", "load", "s"), ("stock load", "load", "cpu_s")):
+                               ("stock load", "load", "s"), ("stock load", "load", "cpu_s"),
+                               ("stock load", "raw_load", "s")):
     values = sorted(found[first][measure] / found[second][measure] for found in rounds)
     print(f"{first} / {second} in {measure}: {statistics.median(values):.2f}  ({values[0]:.2f}-{values[-1]:.2f})")
