@@ -30,6 +30,16 @@ int threads_of(const run::Plan& plan) {
   return plan.shapes.empty() ? 1 : plan.shapes.front().threads;
 }
 
+// What the places of this machine are, in words.
+std::vector<std::string> texts_of_seats_here(const SeatsArguments& wanted) {
+  std::vector<start::Place> places;
+  for (int slot = 0; slot < wanted.slots; ++slot)
+    places.push_back({slot, wanted.threads, wanted.gpus ? slot : -1});
+  std::vector<std::string> texts;
+  for (const auto& seat : start::seats_here(places)) texts.push_back(start::to_text(seat));
+  return texts;
+}
+
 // One step on each node; what its places are there.
 submit::Seats seats_on(const std::vector<std::string>& nodes, const SeatsArguments& wanted) {
   submit::Seats seats;
@@ -75,18 +85,13 @@ std::string seat_map(const run::Plan& plan) {
   }
   const auto nodes = supervise::nodes_of(plan);
   submit::Seats seats;
-  for (int slot = 0; nodes.size() == 1 && slot < wanted.slots; ++slot)
-    seats[nodes[0]].push_back(
-        start::to_text(start::seat_here({slot, wanted.threads, wanted.gpus ? slot : -1})));
+  if (nodes.size() == 1) seats[nodes[0]] = texts_of_seats_here(wanted);
   return submit::rank_map(plan, seats);
 }
 
 Result<ExitCode> cmd_seats(const SeatsArguments& arguments) {
-  auto seats = nlohmann::json::array();
-  for (int slot = 0; slot < arguments.slots; ++slot)
-    seats.push_back(
-        start::to_text(start::seat_here({slot, arguments.threads, arguments.gpus ? slot : -1})));
-  print(run::dump_line({{"node", preflight::node_name()}, {"seats", seats}}));
+  print(run::dump_line(
+      {{"node", preflight::node_name()}, {"seats", texts_of_seats_here(arguments)}}));
   return ExitCode::kDone;
 }
 

@@ -1,30 +1,17 @@
 #include "launcher/cluster/gpus.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <optional>
 
-#include "launcher/base/find_program.h"
-#include "launcher/base/subprocess.h"
+#include "launcher/cluster/nvidia_smi.h"
 
 namespace ptrain::cluster {
 
 namespace {
 
-constexpr std::chrono::seconds kLimit{10};  // a lost GPU may stop nvidia-smi for ever
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-
-std::string_view take(std::string_view& text, char separator) {
-  auto part = text.substr(0, text.find(separator));
-  text.remove_prefix(std::min(text.size(), part.size() + 1));
-  while (part.starts_with(' ')) part.remove_prefix(1);
-  while (part.ends_with(' ') || part.ends_with('\r')) part.remove_suffix(1);
-  return part;
-}
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -43,9 +30,9 @@ std::string bus_id_of(std::string_view text) {
 }
 
 std::optional<Gpu> gpu_in(std::string_view line) {
-  const auto number = number_in(take(line, ','));
-  const auto bus_id = take(line, ','), uuid = take(line, ',');
-  const auto mebibytes = number_in(take(line, ','));
+  const auto number = number_in(take_field(line, ','));
+  const auto bus_id = take_field(line, ','), uuid = take_field(line, ',');
+  const auto mebibytes = number_in(take_field(line, ','));
   if (!number || !mebibytes || *mebibytes <= 0) return std::nullopt;
   return Gpu{static_cast<int>(*number), bus_id_of(bus_id), std::string(uuid),
              *mebibytes * kMebibyte};
@@ -56,7 +43,7 @@ std::optional<Gpu> gpu_in(std::string_view line) {
 std::vector<Gpu> gpus_from_nvidia_smi(std::string_view text) {
   std::vector<Gpu> gpus;
   while (!text.empty())
-    if (auto gpu = gpu_in(take(text, '\n'))) gpus.push_back(std::move(*gpu));
+    if (auto gpu = gpu_in(take_field(text, '\n'))) gpus.push_back(std::move(*gpu));
   return gpus;
 }
 
@@ -64,7 +51,7 @@ std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) 
   if (visible == nullptr) return all;
   std::vector<Gpu> gpus;
   for (std::string_view list(visible); !list.empty();) {
-    const auto name = take(list, ',');
+    const auto name = take_field(list, ',');
     const auto found = std::ranges::find_if(all, [&](const Gpu& gpu) {
       if (const auto number = number_in(name)) return gpu.number == *number;
       return name.starts_with("GPU-") && gpu.uuid.starts_with(name);
@@ -76,13 +63,9 @@ std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) 
 }
 
 std::vector<Gpu> gpus_here() {
-  const std::string program = base::find_program("nvidia-smi");
-  if (program.empty()) return {};
-  const auto answer = base::run_to_end(
-      {{program, fmt::format("--query-gpu={}", kGpusQuery), "--format=csv,noheader,nounits"}, {}},
-      kLimit);
-  if (!answer || answer->status != base::ExitStatus{}) return {};
-  return visible_gpus(gpus_from_nvidia_smi(answer->output), std::getenv("CUDA_VISIBLE_DEVICES"));
+  const auto answer = ask_nvidia_smi(kGpusQuery);
+  if (!answer || !*answer || (*answer)->status != base::ExitStatus{}) return {};
+  return visible_gpus(gpus_from_nvidia_smi((*answer)->output), std::getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 }  // namespace ptrain::cluster

@@ -2,31 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <chrono>
 
-#include "launcher/base/find_program.h"
-#include "launcher/base/subprocess.h"
+#include "launcher/cluster/nvidia_smi.h"
 
 namespace ptrain::preflight {
 
 namespace {
 
-constexpr std::chrono::seconds kLimit{10};
-
-// Takes what is before the separator, without blanks around it.
-std::string_view take(std::string_view& text, char separator) {
-  auto part = text.substr(0, text.find(separator));
-  text.remove_prefix(std::min(text.size(), part.size() + 1));
-  while (part.starts_with(' ')) part.remove_prefix(1);
-  while (part.ends_with(' ') || part.ends_with('\r')) part.remove_suffix(1);
-  return part;
-}
+using cluster::take_field;
 
 // "0, 0, No" is a healthy one; "[N/A]" is a kind that does not count its errors.
 std::string complaint_of(std::string_view line) {
-  const auto index = take(line, ','), errors = take(line, ','), pending = take(line, ',');
+  const auto index = take_field(line, ','), errors = take_field(line, ','),
+             pending = take_field(line, ',');
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(errors.data(), errors.data() + errors.size(), count);
   if (error == std::errc() && count > 0)
@@ -42,7 +31,7 @@ std::string complaint_of(std::string_view line) {
 std::string gpu_complaint_in(std::string_view lines) {
   std::string all;
   while (!lines.empty()) {
-    const auto line = take(lines, '\n');
+    const auto line = take_field(lines, '\n');
     if (line.empty()) continue;
     if (const auto one = complaint_of(line); !one.empty()) all += (all.empty() ? "" : ", ") + one;
   }
@@ -50,15 +39,12 @@ std::string gpu_complaint_in(std::string_view lines) {
 }
 
 std::string gpu_complaint() {
-  const std::string tool = base::find_program("nvidia-smi");
-  if (tool.empty()) return "";
-  const auto done = base::run_to_end(
-      {{tool, fmt::format("--query-gpu={}", kGpuQuery), "--format=csv,noheader,nounits"}, {}},
-      kLimit);
-  if (!done) return done.error().message;
-  std::string_view output = done->output;
-  if (done->status != base::ExitStatus{})
-    return fmt::format("nvidia-smi fails: {}", take(output, '\n'));
+  const auto answer = cluster::ask_nvidia_smi(kGpuQuery);
+  if (!answer) return "";
+  if (!*answer) return answer->error().message;
+  std::string_view output = (*answer)->output;
+  if ((*answer)->status != base::ExitStatus{})
+    return fmt::format("nvidia-smi fails: {}", take_field(output, '\n'));
   return gpu_complaint_in(output);
 }
 

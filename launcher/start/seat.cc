@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -14,7 +15,8 @@ bool is_set(const char* name) { return std::getenv(name) != nullptr; }
 // Looking for devices is not free, and most machines have none of these.
 bool may_have_nics() {
   std::error_code error;
-  return is_set("HWLOC_XMLFILE") || !std::filesystem::is_empty("/sys/class/infiniband", error);
+  const bool none = std::filesystem::is_empty("/sys/class/infiniband", error) || error;
+  return is_set("HWLOC_XMLFILE") || !none;
 }
 
 }  // namespace
@@ -36,15 +38,21 @@ Seat seat_of(const Place& place, const cluster::Topology& topology,
   return seat;
 }
 
-Seat seat_here(const Place& place) {
-  Seat seat;
-  if (place.gpu >= 0) seat.gpu = fmt::format("GPU {}", place.gpu);
-  if (!may_have_nics()) return seat;
+std::vector<Seat> seats_here(const std::vector<Place>& places) {
+  std::vector<Seat> seats(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i].gpu >= 0) seats[i].gpu = fmt::format("GPU {}", places[i].gpu);
+  const bool on_gpus = std::ranges::any_of(places, [](const Place& one) { return one.gpu >= 0; });
+  if (!on_gpus && !may_have_nics()) return seats;
   const auto topology = cluster::Topology::find(cluster::Topology::Look::kDevices);
-  if (!topology) return seat;
-  return seat_of(place, *topology,
-                 place.gpu >= 0 ? cluster::gpus_here() : std::vector<cluster::Gpu>{});
+  if (!topology) return seats;
+  const auto visible = on_gpus ? cluster::gpus_here() : std::vector<cluster::Gpu>{};
+  std::ranges::transform(places, seats.begin(),
+                         [&](const Place& one) { return seat_of(one, *topology, visible); });
+  return seats;
 }
+
+Seat seat_here(const Place& place) { return seats_here({place}).front(); }
 
 std::string to_text(const Seat& seat) {
   std::string text = seat.gpu;

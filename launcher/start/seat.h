@@ -27,7 +27,9 @@ struct Seat {
 Seat seat_of(const Place& place, const cluster::Topology& topology,
              const std::vector<cluster::Gpu>& visible);
 
-// The same on this machine. What cannot be found out is left out.
+// The same on this machine, of several places at once: devices are looked for once. What cannot be
+// found out is left out.
+std::vector<Seat> seats_here(const std::vector<Place>& places);
 Seat seat_here(const Place& place);
 
 // "GPU 1 (0000:65:00.0), NIC mlx5_1", for people; empty: nothing to tell.

@@ -1,0 +1,35 @@
+#include "launcher/cluster/nvidia_smi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "launcher/base/find_program.h"
+
+namespace ptrain::cluster {
+
+namespace {
+
+constexpr std::chrono::seconds kLimit{10};
+
+}  // namespace
+
+std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query) {
+  const std::string program = base::find_program("nvidia-smi");
+  if (program.empty()) return std::nullopt;
+  return base::run_to_end(
+      {{program, fmt::format("--query-gpu={}", query), "--format=csv,noheader,nounits"}, {}},
+      kLimit);
+}
+
+std::string_view take_field(std::string_view& text, char separator) {
+  auto part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(text.size(), part.size() + 1));
+  while (part.starts_with(' ')) part.remove_prefix(1);
+  while (part.ends_with(' ') || part.ends_with('\r')) part.remove_suffix(1);
+  return part;
+}
+
+}  // namespace ptrain::cluster

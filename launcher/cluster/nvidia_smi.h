@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "launcher/base/subprocess.h"
+
+namespace ptrain::cluster {
+
+// What the nvidia-smi of PATH answers to this --query-gpu, as csv,noheader,nounits: a line a GPU.
+// None where there is no such program. One that hangs, as a lost GPU may let it for ever, is killed
+// after ten seconds: an error (kEnvironment).
+std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query);
+
+// Takes what is before the separator, without blanks around it.
+std::string_view take_field(std::string_view& text, char separator);
+
+}  // namespace ptrain::cluster
