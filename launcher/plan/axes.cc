@@ -117,8 +117,9 @@ void set_micro_batch(Layout& layout, std::int64_t rows, const Space& space) {
 // Only where parameters are gathered again and again is there anything to gather ahead.
 Values prefetches(const Layout& layout, const Space& space) {
   if (!layout.gathers_each_use()) return {1};
-  Values values{0, 1, 2};
-  if (space.fixed.prefetch.value_or(0) > 2) values.push_back(*space.fixed.prefetch);
+  Values values;
+  for (int ahead = 0; ahead <= kMostPrefetch; ++ahead) values.push_back(ahead);
+  if (space.fixed.prefetch.value_or(0) > kMostPrefetch) values.push_back(*space.fixed.prefetch);
   return values;
 }
 

@@ -28,6 +28,9 @@ std::size_t num_degrees();
 // and `schedule` that the space has for it.
 std::vector<mesh::Layout> pipelines_of(const mesh::Layout& layout, const Space& space);
 
+// Groups gathered ahead that the planner tries by itself: from none up to so many.
+inline constexpr int kMostPrefetch = 2;
+
 std::vector<std::int64_t> divisors(std::int64_t number);  // ascending
 
 }  // namespace ptrain::plan

@@ -1,6 +1,7 @@
 #include "launcher/plan/cut_sample.h"
 
 #include "core/mesh/part.h"
+#include "launcher/plan/parts.h"
 
 namespace ptrain::plan {
 
@@ -18,11 +19,8 @@ Result<CutSample> cut_sample(const Sample& sample, const mesh::Layout& degrees) 
   one_stage.spread_head = false;
   one_stage.stage_recompute.clear();
   one_stage.layer_dtypes.clear();
-  mesh::Coordinates place;
-  place.cp = degrees.cp - 1;  // as parts_of
   CutSample cut{{}, {}, sample.likes};
-  PTRAIN_TRY(cut.part,
-             mesh::part_of(sample.architecture, one_stage, mesh::rank_of(one_stage, place)));
+  PTRAIN_TRY(cut.part, mesh::part_of(sample.architecture, one_stage, rank_at_place(one_stage, 0)));
   cut.buffers = mesh::plan_buffers(cut.part, one_stage);
   return cut;
 }

@@ -35,8 +35,8 @@ class Enumerator {
     for (const Rule& rule : rules()) {
       if (rule.after != axis) continue;
       if (auto objection = rule.check(layout, space_)) {
-        out_.rejected.push_back({layout, std::move(objection->reason), std::move(objection->detail),
-                                 objection->excess + distance(layout), objection->shortage});
+        out_.rejected.push_back(rejected_for(layout, std::move(*objection)));
+        out_.rejected.back().excess += distance(layout);
         return true;
       }
     }
@@ -64,6 +64,11 @@ mesh::Layout without_axes(const Space& space) {
 }
 
 }  // namespace
+
+Rejected rejected_for(const mesh::Layout& layout, Objection objection) {
+  return {layout, std::move(objection.reason), std::move(objection.detail), objection.excess,
+          objection.shortage};
+}
 
 Enumeration enumerate(const Space& space) {
   return Enumerator(space).run(without_axes(space), 0, axes().size());

@@ -20,6 +20,9 @@ struct Rejected {
   int count = 1;
 };
 
+// That layout, by a rule's objection to it.
+Rejected rejected_for(const mesh::Layout& layout, Objection objection);
+
 struct Enumeration {
   std::vector<mesh::Layout> legal;
   std::vector<Rejected> rejected;

@@ -235,9 +235,9 @@ std::vector<LeastTime::Rank> LeastTime::ranks_of(const std::vector<Stage>& stage
   return ranks;
 }
 
-double LeastTime::of(const Layout& layout, std::int64_t fill_rows) {
+double LeastTime::of_all_from(const Layout& layout, std::int64_t rows) {
   // A sample has one dtype; and whoever compiles a layout that cannot be says why.
-  const auto stages = stages_of(layout, fill_rows);
+  const auto stages = stages_of(layout, rows);
   if (!stages || !layout.layer_dtypes.empty()) return 0;
   const CostContext context = context_of(layout);
   const double send_s = action_seconds(action_of(Kind::kSendForward), context);
@@ -249,8 +249,6 @@ double LeastTime::of(const Layout& layout, std::int64_t fill_rows) {
   return end_s + action_seconds(action_of(Kind::kGradNorm), context) + optimizer_s;
 }
 
-double LeastTime::of(const Layout& layout) { return of(layout, layout.micro_batch); }
-
-double LeastTime::of_all_from(const Layout& layout, std::int64_t rows) { return of(layout, rows); }
+double LeastTime::of(const Layout& layout) { return of_all_from(layout, layout.micro_batch); }
 
 }  // namespace ptrain::plan

@@ -60,7 +60,6 @@ class LeastTime {
     const std::vector<Upkeep>& upkeep;
   };
 
-  double of(const mesh::Layout& layout, std::int64_t fill_rows);
   CostContext context_of(const mesh::Layout& layout) const;
   Pass pass_of(program::Action action, int layer, const CostContext& context) const;
   Work work_of(int layer, const CostContext& context) const;

@@ -69,15 +69,18 @@ class Costs {
 
 }  // namespace
 
+int rank_at_place(const mesh::Layout& layout, int place) {
+  mesh::Coordinates first;
+  first.pp = place;
+  first.cp = layout.cp - 1;
+  return mesh::rank_of(layout, first);
+}
+
 Result<std::vector<Part>> parts_of(const model::Architecture& whole, const mesh::Layout& layout) {
   std::vector<Part> parts;
   for (int place = 0; place < layout.pp; ++place) {
     Part& part = parts.emplace_back();
-    mesh::Coordinates first;
-    first.pp = place;
-    // Of a ring the rank with the middle of rows, which is one piece: it needs the most scratch.
-    first.cp = layout.cp - 1;
-    part.rank = mesh::rank_of(layout, first);
+    part.rank = rank_at_place(layout, place);
     PTRAIN_TRY(part.architecture, mesh::part_of(whole, layout, part.rank));
     part.buffers = mesh::plan_buffers(part.architecture, layout);
   }

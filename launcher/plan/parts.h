@@ -19,6 +19,10 @@ struct Part {
   std::vector<mesh::BufferPlan> buffers;
 };
 
+// The rank that stands for all at a place along the pipeline: of a ring that with the middle of
+// rows, which is one piece and needs the most scratch.
+int rank_at_place(const mesh::Layout& layout, int place);
+
 // One for each place along the pipeline, from its start. Errors (kUsage): those of mesh::part_of.
 Result<std::vector<Part>> parts_of(const model::Architecture& whole, const mesh::Layout& layout);
 

@@ -26,7 +26,6 @@ using recipe::Recompute;
 
 // Times as many actions are simulated where nothing that fits has been found.
 constexpr std::int64_t kPatience = 4;
-constexpr int kMostPrefetch = 2;  // that the planner tries by itself
 constexpr std::size_t kKeptParts = 8;
 constexpr std::size_t kMostListed = 10'000;  // rejected layouts that are listed one by one
 
@@ -227,8 +226,7 @@ class Search {
     Space asked = space_;
     asked.schedules_later = false;
     if (auto objection = schedule_fits(layout, asked)) {
-      reject({layout, std::move(objection->reason), std::move(objection->detail), objection->excess,
-              objection->shortage});
+      reject(rejected_for(layout, std::move(*objection)));
       return {};
     }
     PTRAIN_TRY(const std::vector<Part>* parts, parts_for(layout));
