@@ -60,6 +60,41 @@ double bound_of_parameters(const Experiment& experiment) {
   return 1e-6 * experiment.learning_rate * experiment.num_steps;
 }
 
+void expect_losses_and_norms(const Trajectory& run, const Trajectory& truth, double tolerance) {
+  expect_losses(run, truth, tolerance);
+  expect_norms(run, truth, tolerance);
+}
+
+void expect_one_process_in_float64(const Experiment& experiment, std::string_view left_out) {
+  const Trajectory run = train(experiment), truth = train(on_one_rank(experiment));
+  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
+  expect_losses_and_norms(run, truth, 1e-9);
+  expect_gradients(run, truth, 1e-9, left_out);
+  expect_parameters(run, truth, bound_of_parameters(experiment));
+}
+
+void expect_one_process_in_float32(Experiment experiment) {
+  experiment.num_steps = 10;
+  experiment.learning_rate = 1e-3;
+  const Trajectory run = train(experiment);
+  expect_losses_and_norms(run, train(on_one_rank(experiment)), 1e-5);
+  EXPECT_EQ(run.losses, train(experiment).losses);
+}
+
+void expect_experts_of_one_process_in_bfloat16(Experiment experiment) {
+  experiment.model.initializer_range = 0.3;
+  experiment.num_steps = 1;
+  const Trajectory run = train(experiment), truth = train(on_one_rank(experiment));
+  expect_losses(run, truth, 5e-4);
+  expect_gradients(run, truth, 2e-2);
+}
+
+void expect_same_bits(const Trajectory& run, const Trajectory& truth) {
+  EXPECT_EQ(run.losses, truth.losses);
+  EXPECT_EQ(run.grad_norms, truth.grad_norms);
+  EXPECT_EQ(run.final_parameters, truth.final_parameters);
+}
+
 void expect_repeats(const Experiment& experiment) {
   const Trajectory first = train(experiment), second = train(experiment);
   EXPECT_EQ(first.losses, second.losses);

@@ -111,12 +111,7 @@ TEST_P(SharedExperts, EqualOneProcessInFloat32) {
 // in bfloat16 is held to transformers in tests/unit/engine_layers_families_test.cc. Of one step:
 // later a token near a tie goes elsewhere.
 TEST_P(SharedExperts, EqualOneProcessInBFloat16) {
-  Experiment experiment = experiment_of(GetParam(), DType::kBFloat16);
-  experiment.model.initializer_range = 0.3;  // so that what experts add is no rounding
-  experiment.num_steps = 1;
-  const auto run = train(experiment), truth = train(on_one_rank(experiment));
-  expect_losses(run, truth, 5e-4);
-  expect_gradients(run, truth, 2e-2);
+  expect_experts_of_one_process_in_bfloat16(experiment_of(GetParam(), DType::kBFloat16));
 }
 
 // An expert's room goes to the first tokens of a row, whichever ranks hold them.

@@ -69,13 +69,7 @@ Experiment experiment_of(const Case& value, DType dtype) {
 class Mixes : public testing::TestWithParam<Case> {};
 
 TEST_P(Mixes, EqualOneProcess) {
-  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
-  const Trajectory run = train(experiment), truth = train(on_one_rank(experiment));
-  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
-  expect_losses(run, truth, 1e-9);
-  expect_norms(run, truth, 1e-9);
-  expect_gradients(run, truth, 1e-9);
-  expect_parameters(run, truth, bound_of_parameters(experiment));
+  expect_one_process_in_float64(experiment_of(GetParam(), DType::kFloat64));
 }
 
 TEST_P(Mixes, RepeatBitForBit) { expect_repeats(experiment_of(GetParam(), DType::kFloat32)); }

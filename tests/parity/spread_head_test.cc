@@ -14,7 +14,6 @@
 namespace ptrain::parity {
 namespace {
 
-using program::MemoryClass;
 using recipe::Recompute;
 
 struct Case {
@@ -58,16 +57,6 @@ Experiment experiment_of(const Case& value, DType dtype) {
   return experiment;
 }
 
-void expect_same_losses(const Trajectory& run, const Trajectory& truth, double tolerance) {
-  expect_losses(run, truth, tolerance);
-  expect_norms(run, truth, tolerance);
-}
-
-constexpr MemoryClass kPredicted[] = {MemoryClass::kParameters, MemoryClass::kGradients,
-                                      MemoryClass::kOptimizer,  MemoryClass::kGather,
-                                      MemoryClass::kStash,      MemoryClass::kCommunication,
-                                      MemoryClass::kTemporary};
-
 const std::vector<Case> kCases = {
     {"gpipe_pp2", "gpipe", 2, 1, 4},
     {"gpipe_pp4", "gpipe", 4, 1, 4},
@@ -97,21 +86,11 @@ const std::vector<Case> kCases = {
 class SpreadHeads : public testing::TestWithParam<Case> {};
 
 TEST_P(SpreadHeads, EqualOneProcessInFloat64) {
-  const Experiment experiment = experiment_of(GetParam(), DType::kFloat64);
-  const auto run = train(experiment), truth = train(on_one_rank(experiment));
-  EXPECT_EQ(run.initial_parameters, truth.initial_parameters);
-  expect_same_losses(run, truth, 1e-9);
-  expect_gradients(run, truth, 1e-9);
-  expect_parameters(run, truth, bound_of_parameters(experiment));
+  expect_one_process_in_float64(experiment_of(GetParam(), DType::kFloat64));
 }
 
 TEST_P(SpreadHeads, EqualOneProcessInFloat32) {
-  Experiment experiment = experiment_of(GetParam(), DType::kFloat32);
-  experiment.num_steps = 10;
-  experiment.learning_rate = 1e-3;
-  const auto run = train(experiment);
-  expect_same_losses(run, train(on_one_rank(experiment)), 1e-5);
-  EXPECT_EQ(run.losses, train(experiment).losses);
+  expect_one_process_in_float32(experiment_of(GetParam(), DType::kFloat32));
 }
 
 // Of the head a rank has its part: what it keeps for good, and what its call takes.
@@ -120,7 +99,7 @@ TEST_P(SpreadHeads, HoldWhatIsPredicted) {
     Experiment experiment = experiment_of(GetParam(), dtype);
     experiment.rows = RowKind::kWholeDocument;
     experiment.num_steps = 2;
-    expect_predicted_bytes(experiment, train(experiment), kPredicted);
+    expect_predicted_bytes(experiment, train(experiment), kPredictedInPipelines);
   }
 }
 
@@ -142,7 +121,7 @@ TEST(RandomSpreadHeads, RunInAnyOrderOfAPipeline) {
     experiment.layout.schedule_csv = schedule::to_csv(test::random_legal(sizes, random));
     experiment.num_steps = 2;
     experiment.sequence = 6;
-    expect_same_losses(train(experiment), train(on_one_rank(experiment)), 1e-9);
+    expect_losses_and_norms(train(experiment), train(on_one_rank(experiment)), 1e-9);
     ASSERT_FALSE(testing::Test::HasFailure()) << experiment.layout.schedule_csv;
   }
 }

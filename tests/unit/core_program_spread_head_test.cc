@@ -136,6 +136,7 @@ TEST(SpreadHead, OfEachScheduleIsLegal) {
 
 TEST(SpreadHead, MeetsOverTensorRanksToo) {
   Layout layout = pipeline(2, 1, "1f1b", 4);
+  layout.tp = 2;
   layout.dp = 2;
   layout.cp = 2;
   layout.ulysses = 1;
