@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what a run measured in a form that other programs read. Needs Python alone.
+"""Writes what a run measured in a form that other programs read. Needs Python alone, but for --wandb.
 
     export_metrics.py RUN --tensorboard FOLDER    then: tensorboard --logdir FOLDER
-                                                  and for Weights & Biases: wandb sync FOLDER
     export_metrics.py RUN --csv FILE
+    export_metrics.py RUN --wandb FOLDER          with the Python package wandb: an offline run of Weights & Biases;
+                                                  then: wandb sync what it prints
 
 Validation losses come from the run's events. Damaged lines are skipped and counted. The metrics have no clock: a
 step's time is that of the run's first event and the seconds of all steps before it.
@@ -12,6 +13,7 @@ step's time is that of the run's first event and the seconds of all steps before
 import argparse
 import csv
 import datetime
+import hashlib
 import json
 import math
 import pathlib
@@ -131,17 +133,43 @@ def write_csv(rows, path):
     return path
 
 
+def write_wandb(run, rows, folder):
+    """An offline run whose id is the run directory's place, so that exporting and syncing again changes one run."""
+    try:
+        import wandb
+    except ImportError:
+        sys.exit("export_metrics.py: --wandb needs the Python package wandb here: pip install wandb")
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
+    place = str(run.resolve())
+    settings = wandb.Settings(silent=True, console="off", x_disable_stats=True, x_disable_meta=True)
+    offline = wandb.init(mode="offline", dir=folder, project=run.resolve().parent.name, name=run.resolve().name,
+                         id=hashlib.sha256(place.encode()).hexdigest()[:16], config=plan, settings=settings)
+    for seconds, step, values in rows:
+        offline.log({"time": seconds, **values}, step=step)
+    offline.finish()
+    return pathlib.Path(offline.dir).parent
+
+
+WRITERS = {"tensorboard": lambda run, rows, path: write_tensorboard(rows, path),
+           "csv": lambda run, rows, path: write_csv(rows, path),
+           "wandb": write_wandb}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=pathlib.Path)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--tensorboard", type=pathlib.Path, metavar="FOLDER")
     where.add_argument("--csv", type=pathlib.Path, metavar="FILE")
+    where.add_argument("--wandb", type=pathlib.Path, metavar="FOLDER")
     args = parser.parse_args()
     if not (args.run / "plan.json").exists():
         sys.exit(f"export_metrics.py: {args.run} is not a run directory: it has no plan.json")
     rows = rows_of(args.run)
-    print(write_tensorboard(rows, args.tensorboard) if args.tensorboard else write_csv(rows, args.csv))
+    for name, write in WRITERS.items():
+        if (path := getattr(args, name)) is not None:
+            print(write(args.run, rows, path))
 
 
 if __name__ == "__main__":

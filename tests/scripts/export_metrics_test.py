@@ -3,6 +3,8 @@
 back by TensorFlow's rules. export_metrics_test.py SOURCE"""
 
 import csv
+import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -15,6 +17,24 @@ import export_metrics as exporter  # noqa: E402
 
 LINE = '{"attempt":1,"step":%d,"shape":"s","loss":%s,"step_s":0.5,"learning_rate":0.001}\n'
 
+# What is called of the package wandb 0.31, and its rule that steps never go back (data of an earlier one is dropped).
+STUB = '''
+import json
+class Settings(dict): pass
+class Run:
+    def __init__(self, mode, dir, project, name, id, config, settings):
+        assert mode == "offline" and len(id) == 16
+        self.dir, self.text, self.last = f"{dir}/wandb/run/files", [[project, name, config]], -1
+    def log(self, values, step):
+        assert step >= self.last
+        self.last = step
+        self.text.append([step, values])
+    def finish(self):
+        print(json.dumps(self.text))
+def init(**options):
+    return Run(**options)
+'''
+
 
 def run_in(folder):
     run = pathlib.Path(folder) / "run"
@@ -26,9 +46,25 @@ def run_in(folder):
     return run
 
 
-def export(run, *arguments):
+def export(run, *arguments, modules="/nonexistent"):
     return subprocess.run([sys.executable, ROOT / "scripts" / "export_metrics.py", run, *arguments],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(modules)})
+
+
+def check_wandb(folder, run):
+    modules = pathlib.Path(folder) / "modules"
+    modules.mkdir()
+    (modules / "wandb.py").write_text("raise ImportError")
+    done = export(run, "--wandb", f"{folder}/w", modules=modules)
+    assert done.returncode == 1 and "pip install wandb" in done.stderr, done
+    (modules / "wandb.py").write_text(STUB)
+    done = export(run, "--wandb", f"{folder}/w", modules=modules)
+    logged, printed = done.stdout.splitlines()
+    assert printed == f"{folder}/w/wandb/run", done
+    head, *rows = json.loads(logged)
+    assert head == [pathlib.Path(folder).name, "run", {}]
+    assert [step for step, _ in rows] == [1, 300, 300]
+    assert rows[0][1]["loss"] == 5.5 and "loss" not in rows[1][1] and rows[2][1]["validation_loss"] == 4.25
 
 
 def records(data):
@@ -62,6 +98,7 @@ def main():
         assert rows[0]["loss"] == "5.5" and rows[1]["loss"] == "" and rows[2]["validation_loss"] == "4.25"
         assert float(rows[1]["time"]) - float(rows[0]["time"]) == 0.5
         assert export(folder, "--csv", f"{folder}/x.csv").returncode != 0  # not a run
+        check_wandb(folder, run)
     print("exported")
 
 
