@@ -7,7 +7,9 @@
 #include "cli/doctor.h"
 #include "cli/engine_module.h"
 #include "cli/output.h"
+#include "core/run/request.h"
 #include "launcher/base/file.h"
+#include "launcher/preflight/gpu_health.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
 #include "launcher/supervise/guard.h"
@@ -16,18 +18,18 @@
 namespace ptrain::cli {
 
 Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
-  const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
+  const char* token = std::getenv(run::kControlToken);
   const std::string mark = token == nullptr ? "" : token;
   PTRAIN_TRY(const std::string binary, own_path());
-  const preflight::NodeTask task{binary, arguments.engine, arguments.run,
-                                 mark,   arguments.plan,   arguments.gpus};
+  const preflight::NodeTask task{binary, arguments.engine, arguments.run, mark, arguments.plan};
   auto report = preflight::check_node(task);
   if (!arguments.hub.empty()) preflight::join_ring(arguments.hub, arguments.port, mark, report);
   print(preflight::to_line(report));
-  if (arguments.run.empty()) return ExitCode::kDone;
   std::fflush(stdout);
-  preflight::look_at_directory(task, kSeenWithin, report);
-  print(preflight::to_line(report));
+  // What may take long comes later: nodes wait for each other before.
+  if (arguments.gpus) preflight::look_at_gpus(report);
+  if (!arguments.run.empty()) preflight::look_at_directory(task, kSeenWithin, report);
+  if (arguments.gpus || !arguments.run.empty()) print(preflight::to_line(report));
   return ExitCode::kDone;
 }
 
@@ -35,7 +37,7 @@ Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
 Result<ExitCode> cmd_sweep(const SweepArguments&) {
   const char* token = std::getenv("PTRAIN_SWEEP_TOKEN");
   if (token != nullptr && *token != '\0')
-    supervise::kill_marked(fmt::format("PTRAIN_CONTROL_TOKEN={}", token));
+    supervise::kill_marked(fmt::format("{}={}", run::kControlToken, token));
   return ExitCode::kDone;
 }
 

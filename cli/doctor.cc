@@ -9,6 +9,7 @@
 #include "cli/job_preflight.h"
 #include "core/run/build_id.h"
 #include "launcher/cluster/host.h"
+#include "launcher/preflight/gpu_health.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/preflight.h"
 #include "launcher/start/choose.h"
@@ -54,9 +55,8 @@ Symptom machine() {
 
 // This machine by the rules for nodes.
 void look_here(std::vector<Symptom>& symptoms) {
-  const auto host = cluster::this_host();
-  const bool gpus = host && host->nodes.front().num_gpus > 0;
-  const auto report = preflight::check_node({"", "", "", "", "", gpus});
+  auto report = preflight::check_node({});
+  preflight::look_at_gpus(report);
   preflight::Needs needs;
   needs.open_files = kFewFiles;
   const auto findings = preflight::judge(needs, {report});
@@ -67,9 +67,10 @@ void look_here(std::vector<Symptom>& symptoms) {
 
 void look_at_job(const cluster::Allocation& allocation, std::vector<Symptom>& symptoms) {
   symptoms.push_back(of_check("pmix", start::check_pmix_plugin(), "Slurm's plugin is there"));
-  const auto findings = cluster::allocated_nodes(allocation).and_then([](const auto& nodes) {
+  const auto findings = cluster::allocated_nodes(allocation).and_then([&](const auto& nodes) {
     preflight::Needs needs;
     needs.open_files = kFewFiles;
+    needs.gpus_too = allocation.has_gpus;
     return look_at_nodes(std::filesystem::current_path(), nodes, needs);
   });
   if (!findings) {

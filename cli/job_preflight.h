@@ -15,10 +15,10 @@ Result<std::vector<preflight::Finding>> look_at_nodes(const std::string& root,
                                                       const preflight::Needs& needs,
                                                       const start::Wanted& wanted = {});
 
-// Whether the GPUs of this machine are healthy, where the plan has ranks on some.
+// Whether this machine has healthy GPUs for the plan, where ranks are to run on some here.
 Status check_gpus_here(const run::Plan& plan);
 
-// Before the first attempt of a run: warnings, or why it cannot start.
-Result<std::vector<std::string>> preflight_run(const std::string& root, const run::Plan& plan);
+// Before the first attempt of a run: what is to know, or why it cannot start.
+Result<preflight::Settled> preflight_run(const std::string& root, const run::Plan& plan);
 
 }  // namespace ptrain::cli

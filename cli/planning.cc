@@ -15,6 +15,7 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/cluster/file.h"
+#include "launcher/cluster/gpus.h"
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/probe.h"
 #include "launcher/recipe/schedule_files.h"
@@ -58,6 +59,10 @@ Result<cluster::Cluster> machines_here(std::vector<std::string>& notes) {
     return cluster::allocated_cluster(*allocation);
   }
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());
+  if (const auto complaint = cluster::survey_gpus().complaint; !complaint.empty())
+    notes.push_back(fmt::format(
+        "{}; ranks are planned for {}", complaint,
+        host.nodes.front().num_gpus > 0 ? "the GPUs that it lists" : "cores"));
   drop_useless_gpus(host, notes);
   return host;
 }

@@ -10,6 +10,7 @@
 #include "cli/local_copy.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/preflight/preflight.h"
@@ -153,7 +154,7 @@ Result<std::string> start_command(const run::Directory& directory, const run::Pl
   start::Launch launch{
       worker, request, "", shape.layout.num_ranks(), shape.threads, run::num_nodes(plan)};
   launch.on_gpus = engine_of(plan) == EngineKind::kGpu;
-  return base::to_text(backend->command(launch), "PTRAIN_CONTROL_TOKEN");
+  return base::to_text(backend->command(launch), run::kControlToken);
 }
 
 }  // namespace ptrain::cli

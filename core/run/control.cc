@@ -12,7 +12,7 @@ using nlohmann::json;
 
 json fields_of(const Hello& m) {
   return {{"type", "hello"}, {"token", m.token}, {"attempt", m.attempt}, {"rank", m.rank},
-          {"pid", m.pid},    {"host", m.host},   {"build", m.build}};
+          {"pid", m.pid},    {"host", m.host},   {"build", m.build},     {"cpus", m.cpus}};
 }
 
 json fields_of(const Heartbeat& m) {
@@ -64,7 +64,7 @@ json fields_of(const ShowStacks&) { return {{"type", "show_stacks"}}; }
 Result<ControlMessage> read_hello(FieldReader& reader) {
   Hello m;
   reader.get("token", m.token).get("attempt", m.attempt).get("rank", m.rank).get("pid", m.pid);
-  reader.get("host", m.host).get("build", m.build);
+  reader.get("host", m.host).get("build", m.build).get("cpus", m.cpus);
   PTRAIN_CHECK(reader.status());
   return m;
 }

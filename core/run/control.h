@@ -22,6 +22,7 @@ struct Hello {
   int pid = 0;
   std::string host;
   std::string build;
+  std::string cpus = {};  // that it may run on, as the kernel numbers them: "0-3,8"
   bool operator==(const Hello&) const = default;
 };
 

@@ -18,8 +18,10 @@ struct ExportSettings {
   bool operator==(const ExportSettings&) const = default;
 };
 
-// What `ptrain worker` hands to ptrain_engine_main as JSON. The control token comes by the
-// environment variable PTRAIN_CONTROL_TOKEN, so that no process list shows it.
+// The environment variable with the control token, so that no process list shows it.
+inline constexpr const char* kControlToken = "PTRAIN_CONTROL_TOKEN";
+
+// What `ptrain worker` hands to ptrain_engine_main as JSON.
 struct Request {
   Mode mode = Mode::kTrain;
   std::string run_directory;

@@ -21,6 +21,7 @@
 #include "core/run/build_id.h"
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
+#include "engine/control/cpus_allowed.h"
 #include "engine/control/resident_bytes.h"
 #include "engine/control/stacks.h"
 
@@ -76,11 +77,11 @@ double round_trip_s(int file) {
 }
 
 run::Hello hello_of(const run::Request& request, int rank) {
-  const char* token = std::getenv("PTRAIN_CONTROL_TOKEN");
+  const char* token = std::getenv(run::kControlToken);
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   return {token == nullptr ? "" : token, request.attempt, rank, static_cast<int>(::getpid()), host,
-          std::string(run::build_id())};
+          std::string(run::build_id()),  cpus_allowed()};
 }
 
 }  // namespace

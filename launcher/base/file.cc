@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "core/base/hash.h"
 #include "launcher/base/descriptor.h"
 
 namespace ptrain {
@@ -20,10 +21,32 @@ namespace fs = std::filesystem;
 
 using base::Descriptor;
 
+constexpr const char* kNoFile = "give a file on a disk, no pipe and no device";
+
+const char* remedy_of(int cause) {
+  switch (cause) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space on its disk";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "give a path that you may use, or change its permissions";
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+      return "check the path";
+    case EISDIR:
+      return "give a file in place of a folder";
+    default:
+      return "use a file on a disk that works";
+  }
+}
+
 tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause) {
-  const bool is_full = cause == ENOSPC || cause == EDQUOT;
   return fail(code, fmt::format("{}: {}", path, std::generic_category().message(cause)),
-              is_full ? "free some space on its disk" : "");
+              remedy_of(cause));
 }
 
 Status write_new_file(const std::string& path, std::string_view text, Lasts lasts) {
@@ -34,6 +57,15 @@ Status write_new_file(const std::string& path, std::string_view text, Lasts last
   if (lasts == Lasts::kForGood && ::fsync(file.get()) != 0)
     return failure(ExitCode::kEnvironment, path, errno);
   return {};
+}
+
+// A rename would put a file in the place of a device or a pipe.
+Status check_replaceable(const std::string& path) {
+  std::error_code absent;  // then nothing is replaced
+  const auto type = fs::status(path, absent).type();
+  if (absent || type == fs::file_type::not_found || type == fs::file_type::regular) return {};
+  if (type == fs::file_type::directory) return failure(ExitCode::kEnvironment, path, EISDIR);
+  return fail(ExitCode::kEnvironment, path + ": not a regular file", kNoFile);
 }
 
 // A rename lasts only once the folder is written too.
@@ -53,7 +85,8 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) return failure(ExitCode::kUsage, path, errno);
   if (S_ISDIR(status.st_mode)) return failure(ExitCode::kUsage, path, EISDIR);
-  if (!S_ISREG(status.st_mode)) return fail(ExitCode::kUsage, path + ": not a regular file");
+  if (!S_ISREG(status.st_mode))
+    return fail(ExitCode::kUsage, path + ": not a regular file", kNoFile);
   // One byte more than the file is said to have, so that its end shows; more where it grows.
   std::string text(std::min(most_bytes, static_cast<std::size_t>(status.st_size)) + 1, '\0');
   std::size_t size = 0;
@@ -66,13 +99,21 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
     size += static_cast<std::size_t>(got);
   }
   if (size > most_bytes) {
-    return fail(ExitCode::kUsage, fmt::format("{}: larger than {} bytes", path, most_bytes));
+    return fail(ExitCode::kUsage, fmt::format("{}: larger than {} bytes", path, most_bytes),
+                "check that it is the file that is meant");
   }
   text.resize(size);
   return text;
 }
 
+Result<std::string> hash_of_file(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  PTRAIN_TRY(const std::string text, read_file(path, kMostBytes));
+  return hash128_hex(text);
+}
+
 Status publish_file(const std::string& path, std::string_view text, Lasts lasts) {
+  PTRAIN_CHECK(check_replaceable(path));
   const std::string unfinished = fmt::format("{}.tmp-{}", path, ::getpid());
   Status status = write_new_file(unfinished, text, lasts);
   if (status && ::rename(unfinished.c_str(), path.c_str()) != 0) {

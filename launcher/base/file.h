@@ -13,6 +13,9 @@ namespace ptrain {
 // The whole of a regular file of at most `most_bytes`; errors (kUsage) name path and cause.
 Result<std::string> read_file(const std::string& path, std::size_t most_bytes);
 
+// The hash of such a file of at most 1 GiB, as hash128_hex has it.
+Result<std::string> hash_of_file(const std::string& path);
+
 // Writes the file, for its owner alone, so that a reader sees the old text or the new one and
 // nothing between: even after a loss of power, or, without waiting for the disk, only until then.
 enum class Lasts { kForGood, kUntilPowerFails };

@@ -17,6 +17,10 @@ namespace ptrain::base {
 
 namespace {
 
+// Of waiting for a process that was killed: a second.
+constexpr int kTurns = 1000;
+constexpr useconds_t kTurnUs = 1000;
+
 std::vector<std::string> merged_environment(const Command& command) {
   std::vector<std::string> result;
   for (const auto& [name, value] : command.environment) result.push_back(name + "=" + value);
@@ -110,7 +114,8 @@ Subprocess::~Subprocess() {
   if (pid_ < 0) return;
   if (!poll()) {
     signal_group(SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    // One that the kernel keeps in a device, as nvidia-smi with a lost GPU, does not die of it.
+    for (int turn = 0; turn < kTurns && !poll(); ++turn) ::usleep(kTurnUs);
   }
   ::close(output_);
   if (end_ >= 0) ::close(end_);

@@ -1,10 +1,14 @@
 #include "launcher/cluster/gpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <optional>
 
+#include "launcher/base/find_program.h"
 #include "launcher/cluster/nvidia_smi.h"
 
 namespace ptrain::cluster {
@@ -47,6 +51,20 @@ std::vector<Gpu> gpus_from_nvidia_smi(std::string_view text) {
   return gpus;
 }
 
+GpuSurvey survey_of(const Result<base::Finished>& answer) {
+  if (!answer) return {{}, "nvidia-smi: " + answer.error().message, true};
+  GpuSurvey survey{gpus_from_nvidia_smi(answer->output), "", true};
+  std::string words;  // the first that are no GPU
+  for (std::string_view rest = answer->output; !rest.empty() && words.empty();)
+    if (const auto line = take_field(rest, '\n'); !line.empty() && !gpu_in(line)) words = line;
+  if (words == "No devices were found") return survey;
+  if (answer->status != base::ExitStatus{})
+    survey.complaint = failure_of_nvidia_smi(*answer);
+  else if (!words.empty())
+    survey.complaint = "nvidia-smi says: " + words;
+  return survey;
+}
+
 std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) {
   if (visible == nullptr) return all;
   std::vector<Gpu> gpus;
@@ -62,10 +80,16 @@ std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) 
   return gpus;
 }
 
-std::vector<Gpu> gpus_here() {
+GpuSurvey survey_gpus() {
+  static std::map<std::string, GpuSurvey> asked;
+  const std::string program = base::find_program("nvidia-smi");
+  if (const auto known = asked.find(program); known != asked.end()) return known->second;
   const auto answer = ask_nvidia_smi(kGpusQuery);
-  if (!answer || !*answer || (*answer)->status != base::ExitStatus{}) return {};
-  return visible_gpus(gpus_from_nvidia_smi((*answer)->output), std::getenv("CUDA_VISIBLE_DEVICES"));
+  return asked[program] = answer ? survey_of(*answer) : GpuSurvey{};
+}
+
+std::vector<Gpu> gpus_here() {
+  return visible_gpus(survey_gpus().gpus, std::getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 }  // namespace ptrain::cluster

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
+#include "launcher/base/subprocess.h"
+
 namespace ptrain::cluster {
 
 struct Gpu {
@@ -24,8 +27,18 @@ std::vector<Gpu> gpus_from_nvidia_smi(std::string_view text);
 // none.
 std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible);
 
-// Those that this process sees, by the nvidia-smi of PATH; none where there is no such program, or
-// it finds none.
+// What the nvidia-smi of PATH tells of this machine; nothing where there is no such program. Asked
+// once in a process.
+struct GpuSurvey {
+  std::vector<Gpu> gpus;  // all that it lists
+  std::string complaint;  // what it says beside them, or how it fails, in its words; empty: nothing
+  bool asked = false;     // there is such a program
+};
+GpuSurvey survey_gpus();
+// Of how it ended: what it wrote may be no list, or a list with more lines than GPUs.
+GpuSurvey survey_of(const Result<base::Finished>& answer);
+
+// Those of them that this process sees.
 std::vector<Gpu> gpus_here();
 
 }  // namespace ptrain::cluster

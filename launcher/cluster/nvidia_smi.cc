@@ -24,6 +24,15 @@ std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query) {
       kLimit);
 }
 
+std::string failure_of_nvidia_smi(const base::Finished& finished) {
+  std::string_view rest = finished.output, words;
+  while (words.empty() && !rest.empty()) words = take_field(rest, '\n');
+  const bool killed = finished.status.signal != 0;
+  return fmt::format("nvidia-smi fails with {} {}{}{}", killed ? "signal" : "code",
+                     killed ? finished.status.signal : finished.status.code,
+                     words.empty() ? "" : ": ", words);
+}
+
 std::string_view take_field(std::string_view& text, char separator) {
   auto part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/base/result.h"
@@ -12,6 +13,10 @@ namespace ptrain::cluster {
 // None where there is no such program. One that hangs, as a lost GPU may let it for ever, is killed
 // after ten seconds: an error (kEnvironment).
 std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query);
+
+// Of one that has ended otherwise than with 0: "nvidia-smi fails with code 9: " and its first
+// words.
+std::string failure_of_nvidia_smi(const base::Finished& finished);
 
 // Takes what is before the separator, without blanks around it.
 std::string_view take_field(std::string_view& text, char separator);

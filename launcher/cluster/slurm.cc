@@ -62,6 +62,13 @@ Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {
   return expand_hostlist(allocation.nodes);
 }
 
+Result<std::vector<std::string>> nodes_left(const std::string& job) {
+  PTRAIN_TRY(const std::string shown, ask_slurm({"scontrol", "-o", "show", "job", job}));
+  const auto list = value_of(shown, "NodeList");
+  if (!list.empty() && list != "(null)") return expand_hostlist(list);
+  return fail(ExitCode::kEnvironment, fmt::format("Slurm tells no nodes of job {}", job));
+}
+
 Result<std::vector<int>> cpus_of_nodes(std::string_view text) {
   const auto bad = [whole = std::string(text)] {
     return fail(ExitCode::kEnvironment,

@@ -26,6 +26,10 @@ Allocation find_allocation();
 // Names of its nodes, in the order in which srun fills them.
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation);
 
+// Names of the nodes that a job still has: Slurm takes those from it that are lost. Errors
+// (kEnvironment): there is no scontrol, or it fails.
+Result<std::vector<std::string>> nodes_left(const std::string& job);
+
 // Its nodes in the same order, with default figures. Asks scontrol; where there is none, as in many
 // containers, all nodes have this machine's memory, and their CPUs are cores. Errors: scontrol is
 // there and fails. GPUs are not looked at: Slurm does not tell their memory, a cluster file does.

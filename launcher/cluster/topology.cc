@@ -97,6 +97,17 @@ std::int64_t Topology::memory_bytes() const {
   return static_cast<std::int64_t>(hwloc_get_root_obj(topology_.get())->total_memory);
 }
 
+int Topology::num_nvidia_gpus() const {
+  constexpr unsigned kNvidia = 0x10de, kVga = 0x0300, k3d = 0x0302;
+  int count = 0;
+  for (hwloc_obj_t device = nullptr;
+       (device = hwloc_get_next_pcidev(topology_.get(), device)) != nullptr;) {
+    const auto& pci = device->attr->pcidev;
+    count += pci.vendor_id == kNvidia && (pci.class_id == kVga || pci.class_id == k3d);
+  }
+  return count;
+}
+
 std::vector<std::string> Topology::nics() const { return names_of(rdma_devices(topology_.get())); }
 
 std::vector<std::string> Topology::nics_near_device(const std::string& bus_id) const {

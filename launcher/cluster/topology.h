@@ -23,6 +23,9 @@ class Topology {
   int usable_cores() const;
   std::int64_t memory_bytes() const;
 
+  // GPUs of NVIDIA's on the bus, whether or not a driver can use them.
+  int num_nvidia_gpus() const;
+
   // Names of RDMA devices such as mlx5_0, in the order of the bus.
   std::vector<std::string> nics() const;
   // Those of them that are nearest to a device at this address on the bus, 0000:17:00.0: on its

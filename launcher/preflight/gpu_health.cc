@@ -3,14 +3,34 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 
+#include "launcher/cluster/gpus.h"
 #include "launcher/cluster/nvidia_smi.h"
+#include "launcher/cluster/topology.h"
 
 namespace ptrain::preflight {
 
 namespace {
 
 using cluster::take_field;
+
+std::string illness_here() {
+  const auto answer = cluster::ask_nvidia_smi(kGpuQuery);
+  if (!answer) return "";
+  if (!*answer) return "nvidia-smi: " + answer->error().message;
+  if ((*answer)->status != base::ExitStatus{}) return cluster::failure_of_nvidia_smi(**answer);
+  return gpu_complaint_in((*answer)->output);
+}
+
+std::string missing_here(const cluster::GpuSurvey& survey) {
+  GpuCounts counts{survey.asked, static_cast<int>(survey.gpus.size())};
+  if (const char* given = std::getenv("SLURM_GPUS_ON_NODE")) counts.of_job = std::atoi(given);
+  if (survey.gpus.empty())
+    if (const auto topology = cluster::Topology::find(cluster::Topology::Look::kDevices))
+      counts.on_bus = topology->num_nvidia_gpus();
+  return missing_gpus(counts);
+}
 
 // "0, 0, No" is a healthy one; "[N/A]" is a kind that does not count its errors.
 std::string complaint_of(std::string_view line) {
@@ -38,14 +58,23 @@ std::string gpu_complaint_in(std::string_view lines) {
   return all;
 }
 
-std::string gpu_complaint() {
-  const auto answer = cluster::ask_nvidia_smi(kGpuQuery);
-  if (!answer) return "";
-  if (!*answer) return answer->error().message;
-  std::string_view output = (*answer)->output;
-  if ((*answer)->status != base::ExitStatus{})
-    return fmt::format("nvidia-smi fails: {}", take_field(output, '\n'));
-  return gpu_complaint_in(output);
+// A job that asked for no GPUs sees none of those on the bus, where Slurm keeps them apart.
+std::string missing_gpus(const GpuCounts& counts) {
+  const std::string who = counts.of_job > counts.listed
+                              ? fmt::format("Slurm gives the job {} GPUs here", counts.of_job)
+                          : counts.listed == 0 && counts.on_bus > 0
+                              ? fmt::format("{} NVIDIA GPUs are on the bus", counts.on_bus)
+                              : "";
+  if (who.empty()) return "";
+  return who + (counts.has_tool ? fmt::format(", and nvidia-smi lists {}", counts.listed)
+                                : ", and there is no nvidia-smi in PATH");
+}
+
+void look_at_gpus(NodeReport& report) {
+  const auto survey = cluster::survey_gpus();
+  report.num_gpus = static_cast<int>(cluster::gpus_here().size());
+  report.gpu_complaint = survey.complaint.empty() ? missing_here(survey) : survey.complaint;
+  if (!survey.gpus.empty()) report.gpu_error = illness_here();
 }
 
 }  // namespace ptrain::preflight

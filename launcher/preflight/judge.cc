@@ -31,6 +31,7 @@ class Judge {
     for (const auto& report : reports_) {
       if (needs_.directory) directory(report);
       machine(report);
+      gpus(report);
       clock(report);
     }
     slow("computes", &NodeReport::speed, kSlowCore);
@@ -50,7 +51,8 @@ class Judge {
   void missing() {
     for (const auto& node : needs_.nodes)
       if (std::ranges::find(reports_, node, &NodeReport::node) == reports_.end())
-        refuse(node, "does not answer", fmt::format("leave it out: --exclude={}", node));
+        findings_.push_back(
+            {true, node, "does not answer", fmt::format("leave it out: --exclude={}", node), true});
   }
 
   // Names the nodes that differ from most.
@@ -108,18 +110,29 @@ class Judge {
              fmt::format("a process may open {} files, a rank needs {}", report.open_files,
                          needs_.open_files),
              "raise the limit (ulimit -n, limits.conf, LimitNOFILE of slurmd)");
-    if (report.num_gpus < needs_.gpus)
-      refuse(report.node,
-             fmt::format("{} GPUs can be used, the plan puts {} ranks there", report.num_gpus,
-                         needs_.gpus),
-             "ask for GPUs (--gpus-per-node), or look at the driver there");
+    if (!report.next_error.empty())
+      refuse(report.node, report.next_error,
+             "look at the network between the two, or leave one of them out with --exclude");
+  }
+
+  void gpus(const NodeReport& report) {
+    constexpr const char* kRemedy =
+        "ask for GPUs (--gpus-per-node), or look at the driver there (nvidia-smi)";
+    const bool known = report.num_gpus >= 0;
+    if (needs_.gpus > 0 && !known)
+      return refuse(report.node, "does not get done with looking at its GPUs", kRemedy);
+    if (known && report.num_gpus < needs_.gpus)
+      refuse(
+          report.node,
+          fmt::format("{} GPUs can be used, the plan puts {} ranks there{}{}", report.num_gpus,
+                      needs_.gpus, report.gpu_complaint.empty() ? "" : "; ", report.gpu_complaint),
+          kRemedy);
+    else if (!report.gpu_complaint.empty())
+      warn(report.node, report.gpu_complaint, "look at the driver there (nvidia-smi)");
     if (!report.gpu_error.empty())
       refuse(report.node, report.gpu_error,
              fmt::format("have it looked at, and leave the node out meanwhile: --exclude={}",
                          report.node));
-    if (!report.next_error.empty())
-      refuse(report.node, report.next_error,
-             "look at the network between the two, or leave one of them out with --exclude");
   }
 
   void clock(const NodeReport& report) {

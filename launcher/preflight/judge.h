@@ -18,6 +18,7 @@ struct Needs {
   bool directory = false;          // the run directory is looked at too
   // When the nodes were asked and when all had answered, by the clock of who asked.
   double asked_s = 0, answered_s = 0;
+  bool gpus_too = false;  // GPUs are looked at although none are needed
 };
 
 struct Finding {
@@ -25,6 +26,7 @@ struct Finding {
   std::string node;      // empty: of all
   std::string what;
   std::string remedy;
+  bool silent = false;  // the node does not answer: the run may go on without it
   bool operator==(const Finding&) const = default;
 };
 

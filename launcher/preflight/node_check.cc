@@ -15,14 +15,11 @@
 
 #include "core/base/hash.h"
 #include "launcher/base/file.h"
-#include "launcher/cluster/gpus.h"
-#include "launcher/preflight/gpu_health.h"
 
 namespace ptrain::preflight {
 
 namespace {
 
-constexpr std::size_t kMostFile = std::size_t{1} << 30;
 constexpr double kSpeedSeconds = 0.1;
 
 std::int64_t available_memory() {
@@ -50,6 +47,9 @@ std::string temporary_error() {
   return "";
 }
 
+// Empty where the file cannot be read.
+std::string hash_or_none(const std::string& path) { return hash_of_file(path).value_or(""); }
+
 }  // namespace
 
 std::string node_name() {
@@ -70,12 +70,6 @@ std::string answer_file(const std::string& run_directory, const std::string& mar
   return mark_file(run_directory, mark) + "-" + node;
 }
 
-std::string hash_of(const std::string& path) {
-  if (path.empty()) return "";
-  const auto text = read_file(path, kMostFile);
-  return text ? hash128_hex(*text) : "";
-}
-
 void look_at_directory(const NodeTask& task, std::chrono::milliseconds limit, NodeReport& report) {
   const auto written = publish_file(answer_file(task.run_directory, task.mark, report.node),
                                     task.mark, Lasts::kUntilPowerFails);
@@ -86,8 +80,8 @@ void look_at_directory(const NodeTask& task, std::chrono::milliseconds limit, No
   });
   const std::string plan = task.run_directory + "/plan.json";
   (void)seen_within(report.sees_mark ? limit : std::chrono::milliseconds(0), task.run_directory,
-                    [&] { return task.plan.empty() || hash_of(plan) == task.plan; });
-  report.plan = hash_of(plan);
+                    [&] { return task.plan.empty() || hash_or_none(plan) == task.plan; });
+  report.plan = hash_or_none(plan);
   report.knows_directory = true;
   struct statvfs space {};
   if (::statvfs(task.run_directory.c_str(), &space) != 0) return;
@@ -116,13 +110,11 @@ NodeReport check_node(const NodeTask& task) {
   report.node = node_name();
   report.time_s =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  report.binary = hash_of(task.binary);
-  report.engine = hash_of(task.engine);
+  report.binary = hash_or_none(task.binary);
+  report.engine = hash_or_none(task.engine);
   report.temporary_error = temporary_error();
   report.memory_available = available_memory();
   report.open_files = most_open_files();
-  if (task.gpus) report.num_gpus = static_cast<int>(cluster::gpus_here().size());
-  if (task.gpus) report.gpu_error = gpu_complaint();
   report.speed = core_speed(kSpeedSeconds);
   return report;
 }

@@ -14,7 +14,6 @@ struct NodeTask {
   std::string run_directory;  // empty: only the machine is looked at
   std::string mark;           // what the supervisor has written to mark_file(run_directory, mark)
   std::string plan;           // hash of its plan.json; empty: none is expected
-  bool gpus = false;          // whether its GPUs are healthy is looked at too
 };
 
 // No two preflights have the same files: that one was not there before is kept for a minute by some
@@ -24,13 +23,10 @@ std::string mark_file(const std::string& run_directory, const std::string& mark)
 std::string answer_file(const std::string& run_directory, const std::string& mark,
                         const std::string& node);
 
-// The hash of a file; empty where it cannot be read.
-std::string hash_of(const std::string& path);
-
 // The name of this machine, by which Slurm knows it.
 std::string node_name();
 
-// Looks at this machine; takes about a quarter of a second.
+// Looks at this machine but for its GPUs; takes about a quarter of a second.
 NodeReport check_node(const NodeTask& task);
 
 // Looks at the run directory from here. What others wrote there may be seen late (see seen_within

@@ -24,12 +24,13 @@ struct NodeReport {
   std::string temporary_error;    // of a file in the folder for temporary files
   std::int64_t memory_available = -1;  // bytes
   std::int64_t open_files = -1;        // that a process may have, at most
-  int num_gpus = 0;
+  int num_gpus = -1;                   // that a process can use; -1: not looked at (yet)
   double speed = -1;  // of one core, any unit; alike only between nodes of one preflight
   // The node after it in the ring: what went wrong with the way there, and what came through.
   std::string next_error;
   double next_bytes_per_s = -1;
-  std::string gpu_error;  // what is wrong with its GPUs; empty: nothing, or none are needed
+  std::string gpu_error;           // what is wrong with a GPU; empty: nothing
+  std::string gpu_complaint = {};  // of its nvidia-smi, or of GPUs that it should list; empty: none
   bool operator==(const NodeReport&) const = default;
 };
 

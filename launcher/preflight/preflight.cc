@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/model/optimizer.h"
+#include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
@@ -71,10 +72,10 @@ base::Command step(const Request& request, const RingHub& hub) {
       "--hub",        request.first_host,    "--port",   std::to_string(hub.port()),
       "--run",        request.directory.root};
   command.arguments.insert(command.arguments.end(), words.begin(), words.end());
-  if (const auto plan = hash_of(request.directory.plan()); !plan.empty())
-    command.arguments.insert(command.arguments.end(), {"--plan", plan});
+  if (const auto plan = hash_of_file(request.directory.plan()))
+    command.arguments.insert(command.arguments.end(), {"--plan", *plan});
   if (request.gpus) command.arguments.emplace_back("--gpus");
-  command.environment.emplace_back("PTRAIN_CONTROL_TOKEN", hub.token());
+  command.environment.emplace_back(run::kControlToken, hub.token());
   return command;
 }
 
@@ -155,16 +156,19 @@ Result<std::vector<Finding>> look_at_nodes(const Request& request, Needs needs) 
   return judge(needs, reports);
 }
 
-Result<std::vector<std::string>> settle(const std::vector<Finding>& findings) {
-  std::vector<std::string> warnings;
+Result<Settled> settle(const std::vector<Finding>& findings) {
+  Settled settled;
   std::string refusals;
   for (const auto& finding : findings) {
+    if (finding.silent) settled.silent.push_back(finding.node);
     if (finding.refuses)
       refusals += (refusals.empty() ? "" : "; ") + to_text(finding);
     else
-      warnings.push_back(to_text(finding));
+      settled.warnings.push_back(to_text(finding));
   }
-  if (refusals.empty()) return warnings;
+  const bool others = std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.refuses && !finding.silent; });
+  if (!others) return settled;
   return fail(ExitCode::kEnvironment, "preflight: " + refusals, "`ptrain doctor` looks again");
 }
 

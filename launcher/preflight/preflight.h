@@ -18,7 +18,7 @@ struct Request {
   std::string first_host;    // the address, as numbers, at which nodes reach us
   run::Directory directory;  // with an empty root only the machines are looked at
   std::vector<std::string> nodes;
-  bool gpus = false;  // ranks need some: whether they are healthy is looked at too
+  bool gpus = false;  // these are looked at too
 };
 
 // About what a checkpoint of the run takes: parameters and two moments of float32.
@@ -30,7 +30,12 @@ Needs needs_of(const run::Plan& plan);
 // Errors: the step itself could not be started.
 Result<std::vector<Finding>> look_at_nodes(const Request& request, Needs needs);
 
-// All that refuses the run, as one error (kEnvironment); else the warnings.
-Result<std::vector<std::string>> settle(const std::vector<Finding>& findings);
+// All that refuses the run, as one error (kEnvironment); else the warnings, and the nodes that do
+// not answer, where these are all that is wrong.
+struct Settled {
+  std::vector<std::string> warnings;
+  std::vector<std::string> silent;
+};
+Result<Settled> settle(const std::vector<Finding>& findings);
 
 }  // namespace ptrain::preflight

@@ -27,8 +27,8 @@ struct LauncherReport {
   int rank = -1;
   int signal = 0;
   int code = 0;
-  std::string lost_node = {};  // its ranks can say nothing any more
-  std::string what = {};       // of a rank that could not be started
+  std::vector<std::string> lost_nodes = {};  // their ranks can say nothing any more
+  std::string what = {};       // its own words on these, or on a rank that could not be started
   bool out_of_memory = false;  // the kernel killed it for want of memory
   bool operator==(const LauncherReport&) const = default;
 };
@@ -44,6 +44,8 @@ class Backend {
   // Whether SIGTERM makes the launcher kill all ranks at once. Else they are below it, on this
   // machine.
   virtual bool kills_on_term() const = 0;
+  // Whether it gives each rank cores of its own.
+  virtual bool binds(const Launch& launch) const = 0;
   // That a process on this machine has open for each rank, wherever that is.
   virtual int files_of_rank() const = 0;
 };

@@ -77,7 +77,8 @@ Status check_pmix_plugin() {
               fmt::format("Slurm has no plugin pmix, by which ranks find each other; srun "
                           "--mpi=list says: {}",
                           listed),
-              "ask who runs this cluster to install it (Debian: slurm-wlm-basic-plugins)");
+              "ask who runs this cluster to install it (Debian: slurm-wlm-basic-plugins), or have "
+              "mpirun start the ranks (cluster.launcher=mpirun)");
 }
 
 }  // namespace ptrain::start

@@ -7,8 +7,10 @@
 
 #include <charconv>
 
+#include "core/run/request.h"
 #include "launcher/base/find_program.h"
 #include "launcher/start/network.h"
+#include "launcher/start/srun.h"
 
 namespace ptrain::start {
 
@@ -96,7 +98,7 @@ base::Command Mpirun::command(const Launch& launch) const {
   base::Command command;
   command.environment = {{"OMP_NUM_THREADS", std::to_string(launch.threads)},
                          {"OMP_WAIT_POLICY", "passive"},
-                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
+                         {run::kControlToken, launch.token}};
   // Ranks may outnumber the slots that mpirun counts; it then lets idle ranks yield by itself.
   command.arguments = {path_,       "-np", std::to_string(launch.num_ranks), "--oversubscribe",
                        "--bind-to", "none"};
@@ -114,7 +116,8 @@ base::Command Mpirun::command(const Launch& launch) const {
 }
 
 LauncherReport Mpirun::report(std::string_view output) const {
-  LauncherReport report;
+  LauncherReport report = lost_nodes_in(output);  // of the srun that starts its daemons
+  if (!report.lost_nodes.empty()) return report;
   const auto noticed = output.find("mpirun noticed that process rank ");
   if (noticed != std::string_view::npos) {
     const auto text = output.substr(noticed);

@@ -31,6 +31,7 @@ class Mpirun : public Backend {
   LauncherReport report(std::string_view output) const override;
   Result<std::string> control_host() const override;
   bool kills_on_term() const override { return is_in_job(); }
+  bool binds(const Launch&) const override { return false; }
   int files_of_rank() const override { return 10; }  // mpirun itself has 8 (measured, 4.1.4)
 
  private:

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
 
+#include "core/run/request.h"
+#include "launcher/cluster/hostlist.h"
 #include "launcher/start/network.h"
 
 namespace ptrain::start {
@@ -43,6 +46,32 @@ int not_launched(std::string_view line) {
 
 }  // namespace
 
+// "srun: error: Node failure on node2", of one that Slurm has given up; "srun: error: Task launch
+// for StepId=7.2 failed on node node2: Communication connection failure", where its slurmd is dead.
+LauncherReport lost_nodes_in(std::string_view output) {
+  constexpr std::string_view kGivenUp = "srun: error: Node failure on ";
+  constexpr std::string_view kLaunch = "srun: error: Task launch for ", kNode = " failed on node ";
+  LauncherReport report;
+  while (!output.empty()) {
+    const auto line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const auto node = line.starts_with(kLaunch) ? line.find(kNode) : std::string_view::npos;
+    std::string_view list;
+    if (line.starts_with(kGivenUp)) list = line.substr(kGivenUp.size());
+    if (node != std::string_view::npos) list = line.substr(node + kNode.size());
+    const auto names = cluster::expand_hostlist(list.substr(0, list.find(':')));
+    for (const auto& name : names.value_or(std::vector<std::string>{}))
+      if (std::ranges::find(report.lost_nodes, name) == report.lost_nodes.end())
+        report.lost_nodes.push_back(name);
+    if (report.what.empty() && !report.lost_nodes.empty()) report.what = line;
+  }
+  return report;
+}
+
+bool Srun::binds(const Launch& launch) const {
+  return traits_.cpu_bind && launch.num_ranks / launch.num_nodes <= traits_.cpus;
+}
+
 std::vector<std::string> Srun::placement(const Launch& launch) const {
   const int per_node = launch.num_ranks / launch.num_nodes;
   // Ranks fill node after node, as plans place them, and share its CPUs evenly.
@@ -52,7 +81,7 @@ std::vector<std::string> Srun::placement(const Launch& launch) const {
       fmt::format("--cpus-per-task={}", std::max(1, traits_.cpus / per_node)),
       "--distribution=block:block"};
   // Slot after slot of the plan's map: each rank on cores of its own, threads on none of another's.
-  if (traits_.cpu_bind && per_node <= traits_.cpus) out.emplace_back("--cpu-bind=cores");
+  if (binds(launch)) out.emplace_back("--cpu-bind=cores");
   // Each rank sees all GPUs of its node, whatever the site's defaults are, and takes its own by
   // number: with one of them visible, GPUs cannot reach one another's memory.
   if (traits_.gpu_bind && launch.on_gpus) out.emplace_back("--gpu-bind=none");
@@ -79,7 +108,7 @@ base::Command Srun::command(const Launch& launch) const {
   command.environment = {{"SLURM_PMIX_FENCE", "ring"},
                          {"OMP_NUM_THREADS", std::to_string(launch.threads)},
                          {"OMP_WAIT_POLICY", "passive"},
-                         {"PTRAIN_CONTROL_TOKEN", launch.token}};
+                         {run::kControlToken, launch.token}};
   if (launch.num_ranks / launch.num_nodes > traits_.cpus)
     command.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
   if (!traits_.single_copy)
@@ -93,17 +122,13 @@ base::Command Srun::command(const Launch& launch) const {
 // is about the first to end. What Slurm kills because a node is lost comes before the news of that.
 LauncherReport Srun::report(std::string_view output) const {
   constexpr std::string_view kError = "srun: error: ";
-  constexpr std::string_view kLost = "srun: error: Node failure on ";
-  if (const auto lost = output.find(kLost); lost != std::string_view::npos) {
-    const auto name = output.substr(lost + kLost.size());
-    return {-1, 0, 0, std::string(name.substr(0, name.find('\n')))};
-  }
+  if (auto lost = lost_nodes_in(output); !lost.lost_nodes.empty()) return lost;
   while (!output.empty()) {
     auto line = output.substr(0, output.find('\n'));
     output.remove_prefix(std::min(output.size(), line.size() + 1));
     if (const auto rank = not_launched(line); rank >= 0) {
       line.remove_prefix(kError.size());
-      return {rank, 0, static_cast<int>(ExitCode::kRankError), "", "srun: " + std::string(line)};
+      return {rank, 0, static_cast<int>(ExitCode::kRankError), {}, "srun: " + std::string(line)};
     }
     const auto task = line.find(": task");
     if (!line.starts_with(kError) || task == std::string_view::npos) continue;
@@ -119,8 +144,10 @@ LauncherReport Srun::report(std::string_view output) const {
 }
 
 Result<std::string> help_of(const std::string& srun) {
+  static std::map<std::string, std::string> asked;
+  if (const auto known = asked.find(srun); known != asked.end()) return known->second;
   PTRAIN_TRY(base::Finished help, base::run_to_end({{srun, "--help"}, {}}));
-  return std::move(help.output);
+  return asked[srun] = std::move(help.output);
 }
 
 bool knows_option(std::string_view help, std::string_view option) {

@@ -28,6 +28,7 @@ class Srun : public Backend {
   LauncherReport report(std::string_view output) const override;
   Result<std::string> control_host() const override;
   bool kills_on_term() const override { return true; }
+  bool binds(const Launch& launch) const override;
   int files_of_rank() const override { return 1; }  // its control connection
 
  private:
@@ -37,8 +38,11 @@ class Srun : public Backend {
   Traits traits_;
 };
 
+// The nodes that srun says are lost or take no task, and its first words on it.
+LauncherReport lost_nodes_in(std::string_view output);
+
 // What options srun has is asked of its own help, not guessed from its version: older ones share
-// CPUs without --overlap.
+// CPUs without --overlap. Asked once in a process.
 Result<std::string> help_of(const std::string& srun);
 bool knows_option(std::string_view help, std::string_view option);
 

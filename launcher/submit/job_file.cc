@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/base/hash.h"
 #include "core/run/build_id.h"
 #include "core/run/json_fields.h"
 #include "launcher/base/file.h"
@@ -13,13 +12,6 @@
 namespace ptrain::submit {
 
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a plan of thousands of ranks
-
-Result<std::string> hash_of(const std::string& path) {
-  PTRAIN_TRY(const std::string text, read_file(path, kMostBytes));
-  return hash128_hex(text);
-}
 
 tl::unexpected<Error> changed(const std::string& path) {
   return fail(ExitCode::kUsage,
@@ -58,8 +50,8 @@ Result<JobFile> job_file_from_text(std::string_view text) {
 Result<JobFile> describe(const run::Directory& directory, const std::string& recipe) {
   JobFile file;
   file.recipe = recipe;
-  PTRAIN_TRY(file.recipe_hash, hash_of(directory.recipe()));
-  PTRAIN_TRY(file.plan_hash, hash_of(directory.plan()));
+  PTRAIN_TRY(file.recipe_hash, hash_of_file(directory.recipe()));
+  PTRAIN_TRY(file.plan_hash, hash_of_file(directory.plan()));
   file.build = run::build_id();
   return file;
 }

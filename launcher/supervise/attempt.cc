@@ -12,6 +12,7 @@
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/start/container.h"
+#include "launcher/supervise/binding.h"
 #include "launcher/supervise/control_server.h"
 #include "launcher/supervise/event_fields.h"
 #include "launcher/supervise/memory_kills.h"
@@ -51,6 +52,7 @@ class Attempt {
   void obey(StopSignals& signals);
   void tick();
   void look_around();
+  void look_at_binding(int rank, const run::Hello& hello);
   void watch_time();
 
   double now() const {
@@ -62,6 +64,7 @@ class Attempt {
   base::Subprocess process_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Lifecycle lifecycle_{setup_.request.attempt, setup_.rank_nodes, setup_.hang_timeout_s, 0};
+  Binding binding_{setup_.rank_nodes, setup_.launch.threads, setup_.backend.binds(setup_.launch)};
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
@@ -112,11 +115,17 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
         listeners_.save_times.step(done->step_s);
       }
       feed(RankSaid{rank, *message});
+      if (const auto* hello = std::get_if<run::Hello>(message)) look_at_binding(rank, *hello);
     } else {
       feed(RankGone{rank, std::get<ControlServer::Gone>(what).unreachable});
     }
   }
   return !received.empty();
+}
+
+void Attempt::look_at_binding(int rank, const run::Hello& hello) {
+  const auto odd = binding_.hear(rank, hello.cpus);
+  if (!odd.empty()) obey(Record{run::EventKind::kWarning, rank, {{"message", odd}}});
 }
 
 // The last checkpoint has to be on the disk when Slurm ends the job.

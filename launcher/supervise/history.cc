@@ -17,6 +17,8 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::ranges::find(all, one) != all.end();
 }
 
+}  // namespace
+
 std::vector<std::string> without(const std::vector<std::string>& all,
                                  const std::vector<std::string>& some) {
   std::vector<std::string> out;
@@ -24,8 +26,6 @@ std::vector<std::string> without(const std::vector<std::string>& all,
     if (!contains(some, one)) out.push_back(one);
   return out;
 }
-
-}  // namespace
 
 History history_of(std::span<const run::Event> events, const std::string& job) {
   History history;

@@ -22,6 +22,10 @@ History history_of(std::span<const run::Event> events, const std::string& job);
 // How many of the failures are of this job.
 int num_failures_of(const History& history, const std::string& job);
 
+// Those of `all` that are not among `some`.
+std::vector<std::string> without(const std::vector<std::string>& all,
+                                 const std::vector<std::string>& some);
+
 // The nodes of a job that ranks may be on: never the excluded ones, and offenders only where fewer
 // than `needed` are left without them.
 std::vector<std::string> usable_nodes(const std::vector<std::string>& nodes, const History& history,

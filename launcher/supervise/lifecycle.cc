@@ -82,8 +82,9 @@ void Lifecycle::handle(const RankSaid& said) {
 void Lifecycle::hear(int rank, const run::Hello& hello) {
   state(rank).ready = true;
   progress_at_ = now_;
-  outputs_.emplace_back(
-      Record{EventKind::kRankReady, rank, {{"pid", hello.pid}, {"host", hello.host}}});
+  outputs_.emplace_back(Record{EventKind::kRankReady,
+                               rank,
+                               {{"pid", hello.pid}, {"host", hello.host}, {"cpus", hello.cpus}}});
 }
 
 void Lifecycle::hear(int rank, const run::Heartbeat& beat) {
@@ -244,9 +245,13 @@ void Lifecycle::settle(const LauncherEnded& end) {
   // Whoever said how it ends is believed; only a signal can still follow, and matters.
   const bool all_parted = std::ranges::all_of(ranks_, &LastHeard::said_goodbye);
   if (all_parted && !failed_ && report.signal == 0 && end.status.signal == 0) return;
-  if (!report.lost_node.empty() && lost_nodes_.empty()) {  // Slurm knew it before us
-    lost_nodes_ = {report.lost_node};
-    failure_ = {ExitCode::kNodeLost, -1, 0, "the node " + report.lost_node + " is lost", true};
+  if (!report.lost_nodes.empty() && lost_nodes_.empty()) {  // Slurm knew it before us
+    lost_nodes_ = report.lost_nodes;
+    const bool one = lost_nodes_.size() == 1;
+    failure_ = {ExitCode::kNodeLost, -1, 0,
+                fmt::format("the node{} {} {} lost ({})", one ? "" : "s",
+                            fmt::join(lost_nodes_, ", "), one ? "is" : "are", report.what),
+                true};
     failed_ = true;
   }
   if (!lost_nodes_.empty()) return;

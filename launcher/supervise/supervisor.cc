@@ -12,6 +12,7 @@
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
+#include "launcher/cluster/slurm.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/chronicle.h"
 #include "launcher/supervise/follow_up.h"
@@ -49,7 +50,10 @@ class Supervisor {
  private:
   run::Verdict attempts();
   Status use_nodes();
+  std::vector<std::string> taken_nodes() const;
+  void name_taken_nodes(run::Verdict& verdict) const;
   Status look_at_nodes();
+  Status do_without(const std::vector<std::string>& silent);
   Status replace_plan(run::Plan plan);
   Result<AttemptEnd> attempt(const std::string& shape);
   Decision judge(const AttemptEnd& end);
@@ -66,6 +70,13 @@ class Supervisor {
   void tell_what_follows(run::Verdict& verdict) const;
   run::Verdict go_on_elsewhere(run::Verdict verdict);
   run::Verdict verdict_of(const Error& error) const;
+  void exclude(const std::vector<std::string>& nodes) {
+    for (const auto& node : without(nodes, history_.excluded)) history_.excluded.push_back(node);
+  }
+  void warn(const std::string& what) {
+    progress_.say("warning: " + what);
+    note(log_.write(run::EventKind::kWarning, -1, {{"message", what}}));
+  }
   void say_all(const std::vector<std::string>& lines) {
     for (const auto& line : lines) progress_.say(line);
   }
@@ -108,9 +119,17 @@ class Supervisor {
   bool noted_ = false;
 };
 
-// Leaves out the nodes that failed before, and plans again where too few are left.
+// The nodes that Slurm has taken from the job. Where it does not tell, they show when ranks start.
+std::vector<std::string> Supervisor::taken_nodes() const {
+  if (setup_.nodes.empty()) return {};
+  const auto left = cluster::nodes_left(setup_.job);
+  return left ? without(setup_.nodes, *left) : std::vector<std::string>{};
+}
+
+// Leaves out the nodes that failed before or are gone, and plans again where too few are left.
 Status Supervisor::use_nodes() {
   if (setup_.nodes.empty()) return {};
+  exclude(taken_nodes());
   nodes_ = usable_nodes(setup_.nodes, history_, run::num_nodes(plan_));
   if (nodes_.empty()) return fail(ExitCode::kNodeLost, "no node of the job is left");
   PTRAIN_TRY(run::Plan placed, place(plan_, nodes_, setup_.replan));
@@ -122,13 +141,33 @@ Status Supervisor::use_nodes() {
 Status Supervisor::look_at_nodes() {
   if (!setup_.preflight) return {};
   const auto start = Clock::now();
-  PTRAIN_TRY(const auto warnings, setup_.preflight(plan_));
-  preflight_s_ = std::chrono::duration<double>(Clock::now() - start).count();
-  for (const auto& warning : warnings) {
-    progress_.say("warning: " + warning);
-    note(log_.write(run::EventKind::kWarning, -1, {{"message", warning}}));
+  for (;;) {
+    PTRAIN_TRY(const auto settled, setup_.preflight(plan_));
+    preflight_s_ = std::chrono::duration<double>(Clock::now() - start).count();
+    for (const auto& warning : settled.warnings) warn(warning);
+    if (settled.silent.empty()) return {};
+    PTRAIN_CHECK(do_without(settled.silent));
   }
-  return {};
+}
+
+// As when nodes are lost later on.
+Status Supervisor::do_without(const std::vector<std::string>& silent) {
+  const std::string names = fmt::format("{}", fmt::join(silent, ", "));
+  const auto refuse = [&](const std::string& why) {
+    return fail(ExitCode::kEnvironment, fmt::format("preflight: {}: does not answer{}", names, why),
+                fmt::format("leave it out: --exclude={}; `ptrain doctor` looks again", names));
+  };
+  if (max_restarts() == 0) return refuse("");
+  if (silent.size() > 1 && silent.size() + 1 >= nodes_of(plan_).size())
+    return refuse(": all but one, and the network of the node where ptrain runs may be cut");
+  exclude(silent);
+  if (const auto placed = use_nodes(); !placed)
+    return refuse(", and the run cannot go on without it: " + placed.error().message);
+  warn(fmt::format("{}: does not answer, and is left out", names));
+  return log_.write(run::EventKind::kDecision, -1,
+                    to_fields({AfterAttempt::kRestart, ExitCode::kNodeLost,
+                               "the first attempt starts without " + names, 0, silent},
+                              setup_.job));
 }
 
 Status Supervisor::replace_plan(run::Plan plan) {
@@ -158,6 +197,17 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
                            {"preflight_s", std::exchange(preflight_s_, 0)}}));
   return run_attempt(prepared, {log_, progress_, measurements_, goodput_, save_times_},
                      setup_.signals);
+}
+
+// Slurm may take a node from the job between two attempts, and then tells only that there are too
+// few.
+void Supervisor::name_taken_nodes(run::Verdict& verdict) const {
+  if (verdict.code != ExitCode::kEnvironment || setup_.nodes.empty()) return;
+  auto taken = without(nodes_of(plan_), without(setup_.nodes, taken_nodes()));
+  if (taken.empty()) return;
+  verdict.code = ExitCode::kNodeLost;
+  verdict.reason = fmt::format("Slurm has taken {} from the job", fmt::join(taken, ", "));
+  verdict.nodes = std::move(taken);
 }
 
 Decision Supervisor::judge(const AttemptEnd& end) {
@@ -195,8 +245,7 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
                                                         const run::Verdict& verdict) {
   ++num_restarts_;
   progress_.say(verdict_line(verdict));
-  history_.excluded.insert(history_.excluded.end(), decision.exclude.begin(),
-                           decision.exclude.end());
+  exclude(decision.exclude);
   if (const auto signal = signal_within(decision.wait_s)) {
     run::Verdict stopped = verdict;
     stopped.code = ExitCode::kStopped;
@@ -273,8 +322,9 @@ run::Verdict Supervisor::attempts() {
   say_all(start_lines(plan_, setup_.directory, setup_.by_hand));
   std::string shape = next_shape();
   for (;;) {
-    const auto ended = attempt(shape);
+    auto ended = attempt(shape);
     if (!ended) return verdict_of(ended.error());
+    name_taken_nodes(ended->verdict);
     const AttemptEnd& end = *ended;
     published_ = std::max(published_, end.published);
     const Decision decision = judge(end);

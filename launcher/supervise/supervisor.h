@@ -8,6 +8,7 @@
 #include "core/run/directory.h"
 #include "core/run/event.h"
 #include "core/run/plan.h"
+#include "launcher/preflight/preflight.h"
 #include "launcher/start/backend.h"
 #include "launcher/supervise/attempt.h"
 #include "launcher/supervise/guard.h"
@@ -33,8 +34,8 @@ struct Setup {
   std::vector<std::string> before_worker = {};  // words before it, where it is a copy
   Guard::Command guard = nullptr;               // of a job's node, but this one
   Sweep sweep = {};
-  // Looks at the plan's nodes before the first attempt: warnings, or why it cannot start.
-  std::function<Result<std::vector<std::string>>(const run::Plan&)> preflight = {};
+  // Looks at the plan's nodes before the first attempt: what is to know, or why it cannot start.
+  std::function<Result<preflight::Settled>(const run::Plan&)> preflight = {};
 };
 
 // Runs attempt after attempt until the plan's shapes are done, the run cannot go on, or it is

@@ -57,15 +57,16 @@ class Cluster:
         found = [path.name for path in self.folder.glob("node*") if path.is_dir()]
         return sorted(found, key=lambda name: int(name[len("node"):]))
 
-    def up(self, num_nodes=4, cores=4, node_timeout=10, gpus=0):
+    def up(self, num_nodes=4, cores=4, node_timeout=10, gpus=0, binds=False):
         """`node_timeout`: after this many seconds of silence, at the least, a node is down. `gpus`:
-        what nodes claim to have. What is left of a cluster in this folder is ended first."""
+        what nodes claim to have. `binds`: tasks are bound to cores, which must then be real ones. What is
+        left of a cluster in this folder is ended first."""
         if reason := why_not():
             raise ClusterError(reason)
         with self._locked():
             self._clean()
             try:
-                self._start(num_nodes, slurm_conf(num_nodes, cores, node_timeout, gpus), gres_conf(gpus))
+                self._start(num_nodes, slurm_conf(num_nodes, cores, node_timeout, gpus, binds), gres_conf(gpus))
             except BaseException:
                 self._clean()
                 raise

@@ -158,7 +158,7 @@ class Places(Complaints):
 class Gpus(Complaints):
     """Slurm counts GPUs and gives them to jobs; ranks use the engine without tensors."""
     state = "state-gpus"
-    gpus = 2
+    machines = {"gpus": 2}
 
     def run_fake(self, gpus_per_node, *arguments, code=0):
         return self.login("run", "recipe.yaml", "-N2", f"--gpus-per-node={gpus_per_node}", "cluster.file=gpus.yaml",

@@ -25,7 +25,7 @@ SlurmdParameters=config_overrides
 TmpFS=/tmp
 MpiDefault=pmix
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/{task_plugin}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
@@ -44,9 +44,9 @@ PartitionName=brief Nodes=node1 MaxTime=10 AllowAccounts=physics State=UP
 {gres_types}"""
 
 
-def slurm_conf(num_nodes, cores, node_timeout, gpus=0):
+def slurm_conf(num_nodes, cores, node_timeout, gpus=0, binds=False):
     return SLURM_CONF.format(head=address(HEAD), first=address(""), nodes=num_nodes, cores=cores, memory=MEMORY,
-                             node_timeout=node_timeout, message_timeout=max(3, node_timeout // 2),
+                             task_plugin="affinity" if binds else "none", node_timeout=node_timeout, message_timeout=max(3, node_timeout // 2),
                              gres=f" Gres=gpu:{gpus}" if gpus else "",
                              gres_types="GresTypes=gpu\n" if gpus else "")
 

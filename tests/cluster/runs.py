@@ -43,7 +43,7 @@ class Runs(unittest.TestCase):
 
     folder = binary = pathlib.Path()
     state = "state-runs"
-    gpus = 0  # that nodes claim to have
+    machines = {}  # more arguments of Cluster.up
     batch_options = ("--no-kill", "--no-requeue")
 
     @classmethod
@@ -58,7 +58,7 @@ class Runs(unittest.TestCase):
         cls.prepare()
         cls.cluster = Cluster(cls.folder / cls.state, visible=[cls.folder, cls.binary.parent])
         cls.addClassCleanup(cls.cluster.down)
-        cls.cluster.up(node_timeout=5, gpus=cls.gpus)
+        cls.cluster.up(node_timeout=5, **cls.machines)
         # As ptrain finds a cluster: nothing is prepared for MPI.
         cls.environment = {"SLURM_PMIX_FENCE": "", "CI": "1", "HOME": str(cls.work),
                            "XDG_CACHE_HOME": str(cls.work / "cache-of-user")}

@@ -18,7 +18,7 @@ void expect_round_trip(const ControlMessage& message) {
 }
 
 TEST(Control, EveryKindComesBack) {
-  expect_round_trip(Hello{"t\"\n", 2, 3, 4, "host", "0.1-ab"});
+  expect_round_trip(Hello{"t\"\n", 2, 3, 4, "host", "0.1-ab", "0-3,8"});
   expect_round_trip(
       Heartbeat{7, "step", "dp all_gather#12", true, std::int64_t{1} << 40, 9.5, 0.5, 1.25, 2e-4});
   expect_round_trip(StepDone{5, "short", 2.5, 0.1, 1e-3, 10, 20, 0.3, 33.3, 0.5, 1 << 20});

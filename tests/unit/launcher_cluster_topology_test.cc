@@ -29,6 +29,8 @@ TEST_F(OfAFile, HasItsCoresAndDevices) {
   EXPECT_EQ(topology_.usable_cores(), 24);
   EXPECT_EQ(topology_.memory_bytes(), std::int64_t{3} << 36);
   EXPECT_EQ(topology_.nics(), all_);
+  EXPECT_EQ(topology_.num_nvidia_gpus(), 4);
+  EXPECT_EQ(load(Topology::Look::kCores).num_nvidia_gpus(), 0);
   EXPECT_EQ(load(Topology::Look::kCores).nics(), Names{});
 }
 

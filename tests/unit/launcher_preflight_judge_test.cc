@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/preflight/judge.h"
+#include "launcher/preflight/preflight.h"
 
 namespace ptrain::preflight {
 namespace {
@@ -35,6 +36,23 @@ TEST(Judge, ANodeThatDoesNotAnswerIsNamed) {
   one.reports.erase(one.reports.begin() + 2);
   EXPECT_EQ(to_text(one.finding()), "n3: does not answer (leave it out: --exclude=n3)");
   EXPECT_TRUE(one.finding().refuses);
+}
+
+// A run may go on without nodes that do not answer, but not where something else is wrong too.
+TEST(Judge, NodesThatDoNotAnswerAreLeftToTheRun) {
+  Case one;
+  one.reports.erase(one.reports.begin() + 2);
+  one.reports[0].speed = 1;
+  const auto settled = settle(one.findings());
+  ASSERT_TRUE(settled);
+  EXPECT_EQ(settled->silent, std::vector<std::string>{"n3"});
+  EXPECT_EQ(settled->warnings.size(), 1u);
+  one.reports[0].inodes_free = 3;
+  const auto refused = settle(one.findings());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::kEnvironment);
+  for (const char* part : {"n3: does not answer", "n1: only 3 more files fit"})
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << part;
 }
 
 TEST(Judge, RefusesWhatCannotWork) {
@@ -90,6 +108,20 @@ TEST(Judge, GpusCountWhereThePlanNamesSome) {
   EXPECT_TRUE(one.findings().empty());
   one.third().num_gpus = 1;
   EXPECT_EQ(one.finding().what, "1 GPUs can be used, the plan puts 2 ranks there");
+  one.third().gpu_complaint = "nvidia-smi fails with code 9: no driver";
+  EXPECT_EQ(
+      one.finding().what,
+      "1 GPUs can be used, the plan puts 2 ranks there; nvidia-smi fails with code 9: no driver");
+  EXPECT_TRUE(one.finding().refuses);
+  one.third().num_gpus = -1;
+  EXPECT_EQ(one.finding().what, "does not get done with looking at its GPUs");
+  one.needs.gpus = 0;  // as on nodes whose GPUs are not looked at
+  one.third().gpu_complaint = "";
+  EXPECT_TRUE(one.findings().empty());
+  one.third().num_gpus = 0;
+  one.third().gpu_complaint = "nvidia-smi fails with code 9: no driver";
+  EXPECT_EQ(one.finding().what, "nvidia-smi fails with code 9: no driver");
+  EXPECT_FALSE(one.finding().refuses);
 }
 
 TEST(Judge, TwoNodesHaveNoMedian) {
@@ -101,8 +133,8 @@ TEST(Judge, TwoNodesHaveNoMedian) {
 }
 
 TEST(NodeReport, ComesBack) {
-  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, true, "w", 7,
-                          -1,     "t", 9,  10,  2,   3.5,  "n",  4,   "g"};
+  const NodeReport report{"n\"1", "b", "", "p", 1.5, true, true, "w", 7,  -1,
+                          "t",    9,   10, 2,   3.5, "n",  4,    "g", "c"};
   EXPECT_EQ(report_from_line(to_line(report)), report);
   for (const char* line : {"", "{}", "srun: error: node1: task 0: Killed", "[1]"})
     EXPECT_FALSE(report_from_line(line)) << line;

@@ -32,7 +32,7 @@ class Directory : public testing::Test {
 // As NFS tells of files of other nodes, and of new versions of them.
 TEST_F(Directory, WhatIsSeenLateIsAwaited) {
   write(plan(), "new");
-  task_.plan = hash_of(plan());
+  task_.plan = hash_of_file(plan()).value();
   write(plan(), "old");
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

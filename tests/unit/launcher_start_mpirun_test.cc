@@ -62,6 +62,10 @@ TEST(Mpirun, ReadsWhoDiedFirst) {
   EXPECT_EQ(mpirun.report("the job to be terminated. The first process to do so was:\n\n"
                           "  Process name: [[29310,1],12]\n  Exit code:    3\n"),
             (LauncherReport{12, 0, 3}));
+  // The srun that starts its daemons.
+  EXPECT_EQ(
+      mpirun.report("srun: error: Task launch for StepId=1.1 failed on node node2: x\n").lost_nodes,
+      std::vector<std::string>{"node2"});
   EXPECT_EQ(mpirun.report(""), LauncherReport{});
   EXPECT_EQ(mpirun.report("mpirun noticed that process rank "), (LauncherReport{-1, 0, 0}));
 }

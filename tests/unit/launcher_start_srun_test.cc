@@ -64,15 +64,38 @@ TEST(Srun, ReadsWhoDiedFirst) {
                         "srun: error: node1: task 0: Exited with exit code 143\n"),
             (LauncherReport{12, 0, 3}));
   EXPECT_EQ(srun.report("srun: error: node2: tasks 2-3: Terminated"), (LauncherReport{2, 15, 0}));
-  EXPECT_EQ(srun.report("srun: error: node1: task 0: Terminated\n"
-                        "srun: error: Node failure on node2\n"),
-            (LauncherReport{-1, 0, 0, "node2"}));
   EXPECT_EQ(srun.report("srun: error: task 3 launch failed: Unspecified error\n"
                         "srun: error: node2: tasks 4-5: Killed\n"),
-            (LauncherReport{3, 0, 10, "", "srun: task 3 launch failed: Unspecified error"}));
+            (LauncherReport{3, 0, 10, {}, "srun: task 3 launch failed: Unspecified error"}));
   for (const char* text : {"", "srun: error: Unable to allocate resources", "srun: error: a: task",
                            "srun: error: node2: task x: Killed", "srun: error: n: tasks"})
     EXPECT_EQ(srun.report(text), LauncherReport{}) << text;
+}
+
+// Of 22.05.8 too: nodes that Slurm has given up, and nodes without their slurmd.
+TEST(Srun, ReadsWhichNodesAreLost) {
+  const Srun srun("/usr/bin/srun", {"node2", 4, true});
+  const auto report = [&](const char* text) { return srun.report(text); };
+  EXPECT_EQ(report("srun: error: node1: task 0: Terminated\nsrun: error: Node failure on node2\n"),
+            (LauncherReport{-1, 0, 0, {"node2"}, "srun: error: Node failure on node2"}));
+  EXPECT_EQ(
+      report("srun: error: slurm_receive_msgs: [[node2]:6818] failed: Zero Bytes were "
+             "transmitted or received\n"
+             "srun: error: Task launch for StepId=1.0 failed on node node2: Zero Bytes were "
+             "transmitted or received\n"
+             "srun: error: Task launch for StepId=1.0 failed on node node4: Communication "
+             "connection failure\n"
+             "srun: error: Application launch failed: Zero Bytes were transmitted or received\n"
+             "srun: error: node1: task 0: Killed\n"),
+      (LauncherReport{-1,
+                      0,
+                      0,
+                      {"node2", "node4"},
+                      "srun: error: Task launch for StepId=1.0 failed on node node2: Zero "
+                      "Bytes were transmitted or received"}));
+  EXPECT_EQ(report("srun: error: Node failure on node[2-3]\nsrun: error: Node failure on node3")
+                .lost_nodes,
+            (std::vector<std::string>{"node2", "node3"}));
 }
 
 TEST(Srun, SeesAllGpusOfANode) {

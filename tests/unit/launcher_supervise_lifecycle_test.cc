@@ -116,9 +116,9 @@ TEST(Lifecycle, APeerThatComplainsFirstIsNotTheCause) {
 
 TEST(Lifecycle, ALostNodeIsTheCauseOfItsPeersComplaints) {
   Script script;
-  script.hello().goodbye(0, ExitCode::kRankError).ended(143, {-1, 0, 0, "node2"});
+  script.hello().goodbye(0, ExitCode::kRankError).ended(143, {-1, 0, 0, {"node2"}, "srun said so"});
   EXPECT_EQ(script.verdict().code, ExitCode::kNodeLost);
-  EXPECT_EQ(script.verdict().reason, "the node node2 is lost");
+  EXPECT_EQ(script.verdict().reason, "the node node2 is lost (srun said so)");
 }
 
 TEST(Lifecycle, AMachineThatDoesNotAnswerIsALostNode) {
