@@ -15,6 +15,7 @@ if(PTRAIN_TESTS)
 endif()
 
 if(PTRAIN_ENGINE)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
   pkg_check_modules(mpi REQUIRED IMPORTED_TARGET ompi-c)
   pkg_check_modules(pmix REQUIRED IMPORTED_TARGET pmix)
   # Without its training half, which the package would link too.

@@ -1,4 +1,5 @@
 #include "engine/base/bfloat16.h"
+#include "engine/kernels/bf16_gemm.h"
 #include "engine/kernels/matmul_inner.h"
 
 // Fortran's GEMM with 64-bit integers, which libtorch_cpu exports from the MKL inside it.
@@ -44,6 +45,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Orientati
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
   const Orientation orientation{options.transpose_b ? 'T' : 'N', options.transpose_a ? 'T' : 'N',
                                 checked_inner(a, b, c, options)};
+  if (a.dtype == DType::kBFloat16 && uses_bf16_gemm()) return bf16_gemm(a, b, c, options);
   if (a.dtype == DType::kBFloat16)
     return multiply<BFloat16, float>(a, b, c, orientation, options.accumulate);
   dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include "engine/base/bfloat16.h"
+#include "engine/kernels/bf16_gemm.h"
+#include "engine/kernels/bf16_tile.h"
 #include "engine/kernels/matmul.h"
 #include "tests/support/matrix.h"
 
@@ -25,9 +28,15 @@ test::Doubles product(const Matrix<In>& a, const Matrix<In>& b, const Matrix<Out
   return result;
 }
 
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+using Multiply = decltype(&matmul);
+
 template <class In, class Out>
-void expect_products(double bound) {
-  const std::int64_t m = 7, n = 5, k = 9;
+void expect_products(double bound, Sizes sizes = {7, 5, 9}, Multiply multiply = &matmul) {
+  const auto [m, n, k] = sizes;
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const bool accumulate : {false, true}) {
@@ -36,9 +45,9 @@ void expect_products(double bound) {
         auto b = Matrix<In>::random(transpose_b ? n : k, transpose_b ? k : n, 2, 2);
         auto c = Matrix<Out>::random(m, n, 3, 4);
         const test::Doubles wanted = product(a, b, c, options);
-        matmul(a.view(), b.view(), c.view(), options);
+        multiply(a.view(), b.view(), c.view(), options);
         EXPECT_LT(test::largest_difference(c, wanted), bound)
-            << transpose_a << transpose_b << accumulate;
+            << transpose_a << transpose_b << accumulate << " of " << m << ' ' << n << ' ' << k;
         EXPECT_TRUE(c.gaps_untouched());
       }
 }
@@ -50,6 +59,30 @@ TEST(Matmul, StridedRowsInEveryOrientation) {
 
 // The products of bfloat16 values are exact in float32: only the sum rounds.
 TEST(Matmul, MultipliesBFloat16IntoFloat32) { expect_products<BFloat16, float>(1e-5); }
+
+// Whole tiles and parts of them, more than one block of columns and of k, k even and odd; rows that
+// start with whole pairs of numbers and such that do not (Matrix puts gaps of 2 and 3 behind them).
+TEST(Matmul, MultipliesBFloat16WithUnitsThatTheLibraryLeavesIdle) {
+  if (!has_bf16_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  for (const Sizes sizes :
+       {Sizes{1, 1, 1}, {6, 64, 2}, {12, 128, 512}, {13, 70, 33}, {6, 257, 514}, {25, 300, 1025}})
+    expect_products<BFloat16, float>(3e-4, sizes, &bf16_gemm);
+}
+
+TEST(Matmul, SumsOfBFloat16AreTheSameOnAnyNumberOfThreads) {
+  if (!has_bf16_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  auto a = Matrix<BFloat16>::random(50, 90, 1), b = Matrix<BFloat16>::random(90, 70, 2);
+  const auto on_threads = [&](int threads) {
+    auto c = Matrix<float>::random(50, 70, 3);
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    bf16_gemm(a.view(), b.view(), c.view(), {.accumulate = true});
+    omp_set_num_threads(before);
+    return c.values;
+  };
+  const auto one = on_threads(1);
+  for (const int threads : {2, 3, 16}) EXPECT_EQ(on_threads(threads), one) << threads;
+}
 
 TEST(Matmul, RefusesDtypesThatDoNotFit) {
   Matrix<float> a(2, 2), c(2, 2);
