@@ -62,6 +62,14 @@ std::string row(std::size_t place, const Candidate& candidate, std::size_t width
   return text + fmt::format("{:>7.0f}\n", other);
 }
 
+// By what one layout comes before another.
+std::string order_text() {
+  return fmt::format(
+      "the fastest first, where each of pp, tp, cp and ep must save {:.0f} % of a step; those "
+      "within {:.0f} % of it by the fewest of these axes, then memory, then the plainest",
+      kAxisWorth * 100, kTie * 100);
+}
+
 std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std::size_t num_ranks,
                        bool explain) {
   const run::Prediction& predicted = shape.predicted;
@@ -78,10 +86,7 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
   if (shown < count) text += fmt::format("  ... and {} more (--explain)\n", count - shown);
   if (!explain) return text;
   text += fmt::format("  search: {}\n", how_searched(ranking.effort));
-  text += fmt::format(
-      "  order: the fastest first, where each of pp, tp, cp and ep must save {:.0f} % of a step; "
-      "those within {:.0f} % of it by the fewest of these axes, then memory, then the plainest\n",
-      kAxisWorth * 100, kTie * 100);
+  text += fmt::format("  order: {}\n", order_text());
   if (const auto bound = experts_bound(ranking); !bound.empty())
     text += fmt::format("  experts: {}\n", bound);
   if (const auto why = why_first(ranking); !why.empty()) text += fmt::format("  why: {}\n", why);
@@ -148,6 +153,7 @@ json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
             {"layouts", ranking.effort.layouts},
             {"simulated", ranking.effort.simulated},
             {"left", ranking.effort.left}}},
+          {"experts", experts_bound(ranking)},
           {"expert_load", ranking.expert_load},
           {"why_recompute", why_recompute(ranking)},
           {"ranked", std::move(ranked)},
@@ -181,6 +187,7 @@ json to_json(const Planning& planning) {
           {"figures", planning.figures},
           {"documents", planning.documents},
           {"notes", planning.notes},
+          {"order", order_text()},
           {"shapes", std::move(shapes)}};
 }
 

@@ -74,6 +74,20 @@ TEST_F(PlanCommand, ListsEveryLayoutOnce) {
   EXPECT_EQ(in_text, in_json) << text;
 }
 
+// It is all there without being asked for.
+TEST_F(PlanCommand, JsonExplains) {
+  const auto planned = plan_json();
+  EXPECT_EQ(plan_json("--explain"), planned);
+  const std::string text = plan("--explain");
+  EXPECT_NE(text.find(planned["order"]), std::string::npos) << text;
+  for (const auto& shape : planned["shapes"]) {
+    ASSERT_FALSE(shape["rejected"].empty());
+    for (const auto& out : shape["rejected"])
+      EXPECT_NE(text.find(out["reason"].get<std::string>() + " (nearest: "), std::string::npos);
+    EXPECT_NE(text.find(shape["why"]), std::string::npos);
+  }
+}
+
 // What --json says of a rank's program is what --program prints, and that is read back whole.
 TEST_F(PlanCommand, PrintsProgramsThatAreReadBack) {
   const auto planned = plan_json();
