@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/checks.h"
 #include "cli/output.h"
 #include "cli/subcommand.h"
 #include "cli/words.h"
@@ -14,6 +15,9 @@
 namespace ptrain::cli {
 
 namespace {
+
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 20, kMostNodes = std::int64_t{1} << 16,
+                       kMostAttempts = 1'000'000'000;
 
 void add_overrides(CLI::App* sub, std::vector<std::string>& overrides) {
   sub->add_option("overrides", overrides, "key=value: replaces a field of the recipe");
@@ -25,11 +29,14 @@ void add_plan(CLI::App& app, Command& chosen) {
   sub->add_option("recipe", args->recipe, "Recipe file (YAML)")->required();
   add_overrides(sub, args->overrides);
   sub->add_option("--cluster", args->cluster, "Cluster file (default: this machine)");
-  sub->add_flag("--explain", args->explain, "Say what ruled out the other layouts");
-  sub->add_flag("--json", args->json, "Print the plan as JSON");
+  auto* explain = sub->add_flag("--explain", args->explain, "Say what ruled out the other layouts");
+  auto* as_json =
+      sub->add_flag("--json", args->json, "Print the plan as JSON, with what --explain says");
   sub->add_flag("--probe", args->probe, "Measure this machine again, when it is idle");
   sub->add_option("--program", args->program_rank, "Print the program of this rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMostRanks - 1))
+      ->excludes(explain)
+      ->excludes(as_json);
 }
 
 // Options of Slurm in its users' words; each is an override of cluster.slurm.
@@ -53,7 +60,7 @@ void add_slurm(CLI::App* sub, std::vector<std::string>& overrides) {
                                  std::to_string(value));
            },
            description)
-        ->check(CLI::Range(1, 65536))
+        ->check(whole_number(1, kMostNodes))
         ->group("Slurm, on a login node");
   };
   add_number("-N,--nodes", "nodes", "Nodes of the job");
@@ -120,7 +127,7 @@ void add_data(CLI::App& app, Command& chosen) {
   auto* lengths = sub->add_option("--lengths", args->lengths,
                                   "In place of a recipe: a file with one document length a line");
   sub->add_option("--capacity", args->capacity, "Tokens of a row")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->check(whole_number(1, std::int64_t{1} << 40))
       ->needs(lengths);
   lengths->excludes(recipe);
   sub->add_flag("--json", args->json, "Print as JSON");
@@ -208,7 +215,7 @@ void add_preflight_node(CLI::App& app, Command& chosen) {
   sub->add_option("--plan", args->plan, "Hash of its plan.json");
   sub->add_option("--engine", args->engine, "Path of the engine");
   sub->add_option("--hub", args->hub, "Address at which nodes are told of their neighbours");
-  sub->add_option("--port", args->port, "Its port");
+  sub->add_option("--port", args->port, "Its port")->check(whole_number(1, 65535));
   sub->add_flag("--gpus", args->gpus, "Look at its GPUs too");
   sub->group("");  // internal: not shown in help
 }
@@ -218,8 +225,8 @@ void add_seats(CLI::App& app, Command& chosen) {
   auto* sub = add(app, chosen, "seats",
                   "Print which devices the ranks of this node would have (started by `ptrain`)",
                   &cmd_seats, args);
-  sub->add_option("--slots", args->slots, "Ranks of this node");
-  sub->add_option("--threads", args->threads, "Threads of one");
+  sub->add_option("--slots", args->slots, "Ranks of this node")->check(whole_number(1, kMostRanks));
+  sub->add_option("--threads", args->threads, "Threads of one")->check(whole_number(1, kMostRanks));
   sub->add_flag("--gpus", args->gpus, "Each has a GPU");
   sub->group("");  // internal: not shown in help
 }
@@ -273,9 +280,10 @@ void add_inspections(CLI::App& app, Command& chosen) {
       ->add_flag("--json", status->json, "Print as JSON");
   auto logs = std::make_shared<InspectArguments>();
   auto* sub = add_inspect(app, chosen, "logs", "Print the ranks' logs", &cmd_logs, logs);
-  sub->add_option("--rank", logs->rank, "Of this rank only")->check(CLI::NonNegativeNumber);
+  sub->add_option("--rank", logs->rank, "Of this rank only")
+      ->check(whole_number(0, kMostRanks - 1));
   auto* attempt = sub->add_option("--attempt", logs->attempt, "Of this attempt (default: the last)")
-                      ->check(CLI::PositiveNumber);
+                      ->check(whole_number(1, kMostAttempts));
   sub->add_flag("-f,--follow", logs->follow, "Go on with what comes, until the run ends")
       ->excludes(attempt);
   add_inspect(app, chosen, "explain", "Say why a run has its plan, and what ruled out others",

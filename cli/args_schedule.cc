@@ -3,13 +3,14 @@
 #include <sstream>
 #include <string>
 
+#include "cli/checks.h"
 #include "cli/subcommand.h"
 
 namespace ptrain::cli {
 namespace {
 
-// One of the forms in which a schedule is printed.
-void add_forms(CLI::App* sub, ScheduleArguments& args) {
+// One of the forms in which a schedule is printed; the list has two of them.
+void add_forms(CLI::App* sub, ScheduleArguments& args, CLI::Option* list) {
   CLI::Option* const forms[] = {sub->add_flag("--json", args.json, "Print with all times as JSON"),
                                 sub->add_flag("--csv", args.csv, "Print as CSV, a row a rank"),
                                 sub->add_flag("--torch-csv", args.torch_csv,
@@ -18,6 +19,7 @@ void add_forms(CLI::App* sub, ScheduleArguments& args) {
   for (CLI::Option* one : forms)
     for (CLI::Option* other : forms)
       if (one != other) one->excludes(other);
+  for (CLI::Option* of_one : {forms[1], forms[2], forms[3]}) list->excludes(of_one);
 }
 
 // "F,I,W,COMM" or "F,I,W".
@@ -51,14 +53,18 @@ void add_schedule(CLI::App& app, Command& chosen) {
                     ->excludes(list);
   sub->add_flag("--blocking", args->blocking, "Refuse what hangs where sends wait for receivers")
       ->needs(check);
-  sub->add_option("--ranks", problem.num_ranks, "Pipeline ranks")->check(CLI::Range(1, 65536));
-  sub->add_option("--virtual", problem.num_virtual, "Stages of a rank (default: the fewest)")
-      ->check(CLI::Range(1, 65536));
-  sub->add_option("--micro-batches", problem.num_micro_batches, "Micro-batches of a step")
-      ->check(CLI::Range(1, 1000000));
-  sub->add_option("--group", problem.group, "Micro-batches that interleaved orders take at a time")
-      ->check(CLI::Range(1, 1000000));
-  sub->add_option_function<std::string>(
+  auto* ranks = sub->add_option("--ranks", problem.num_ranks, "Pipeline ranks")
+                    ->check(whole_number(1, 65536));
+  auto* stages =
+      sub->add_option("--virtual", problem.num_virtual, "Stages of a rank (default: the fewest)")
+          ->check(whole_number(1, 65536));
+  auto* micro_batches =
+      sub->add_option("--micro-batches", problem.num_micro_batches, "Micro-batches of a step")
+          ->check(whole_number(1, 1'000'000));
+  auto* group = sub->add_option("--group", problem.group,
+                                "Micro-batches that interleaved orders take at a time")
+                    ->check(whole_number(1, 1'000'000));
+  auto* costs = sub->add_option_function<std::string>(
       "--costs",
       [&problem](const std::string& text) {
         const double overlapped = problem.costs.overlapped;
@@ -66,11 +72,16 @@ void add_schedule(CLI::App& app, Command& chosen) {
         problem.costs.overlapped = overlapped;
       },
       "F,I,W,COMM (default: 1,1,1,0)");
-  sub->add_option("--overlapped", problem.costs.overlapped,
-                  "Cost of a pair that runs at the same time (default: the sum)");
-  sub->add_option("--memory-cap", problem.memory_cap, "Most stashes that a rank may hold")
-      ->check(CLI::PositiveNumber);
-  add_forms(sub, *args);
+  auto* overlapped = sub->add_option("--overlapped", problem.costs.overlapped,
+                                     "Cost of a pair that runs at the same time (default: the sum)")
+                         ->check(positive_number());
+  auto* cap =
+      sub->add_option("--memory-cap", problem.memory_cap, "Most stashes that a rank may hold")
+          ->check(positive_number());
+  for (CLI::Option* of_one : {ranks, stages, micro_batches, group, costs, overlapped, cap})
+    list->excludes(of_one);
+  for (CLI::Option* of_name : {stages, group, cap}) check->excludes(of_name);
+  add_forms(sub, *args, list);
 }
 
 }  // namespace ptrain::cli

@@ -49,7 +49,8 @@ Result<Lengths> read_lengths(const std::string& path) {
                   "write one whole number from 0 to 2^40 a line", {path, line, 1});
     lengths.push_back(length);
   }
-  if (lengths.empty()) return fail(ExitCode::kUsage, path + " holds no length");
+  if (lengths.empty())
+    return fail(ExitCode::kUsage, path + " holds no length", "write one whole number a line");
   return lengths;
 }
 
@@ -169,7 +170,8 @@ Result<ExitCode> survey_recipe(const DataArguments& arguments) {
 
 Result<ExitCode> cmd_data(const DataArguments& arguments) {
   if (arguments.recipe.empty() == arguments.lengths.empty())
-    return fail(ExitCode::kUsage, "data: give either a recipe or --lengths FILE");
+    return fail(ExitCode::kUsage, "data: give either a recipe or --lengths FILE",
+                "such as `ptrain data recipe.yaml`");
   return arguments.recipe.empty() ? survey_lengths(arguments) : survey_recipe(arguments);
 }
 

@@ -34,10 +34,17 @@ namespace {
 constexpr std::size_t kMostLog = std::size_t{1} << 30, kMostMetrics = kMostLog;
 
 // Every folder below `folder`, at most two deep (NAME/TIME), that is a run.
-std::vector<std::string> runs_in(const std::string& folder) {
+Result<std::vector<std::string>> runs_in(const std::string& folder) {
   std::vector<std::string> runs;
-  std::error_code ignored;  // a folder that cannot be read holds none
-  for (const auto& name : fs::directory_iterator(folder, ignored)) {
+  std::error_code error, ignored;  // a folder in it that cannot be read holds none
+  const fs::directory_iterator names(folder, error);
+  if (error == std::errc::permission_denied)
+    return fail(ExitCode::kUsage, fmt::format("cannot look into {}: {}", folder, error.message()),
+                "list runs as the user who started them");
+  if (error)
+    return fail(ExitCode::kUsage, fmt::format("there is no folder {}", folder),
+                "name the folder that holds runs; `ptrain run` makes runs/ where it is called");
+  for (const auto& name : names) {
     if (supervise::open_run(name.path())) runs.push_back(name.path());
     if (!name.is_directory(ignored)) continue;
     for (const auto& time : fs::directory_iterator(name.path(), ignored))
@@ -101,20 +108,20 @@ Result<ExitCode> cmd_status(const InspectArguments& arguments) {
 }
 
 Result<ExitCode> cmd_list(const InspectArguments& arguments) {
-  if (!fs::is_directory(arguments.run))
-    return fail(ExitCode::kUsage, fmt::format("there is no folder {}", arguments.run),
-                "name the folder that holds runs; `ptrain run` makes runs/ where it is called");
-  for (const auto& path : runs_in(arguments.run)) {
+  PTRAIN_TRY(const auto paths, runs_in(arguments.run));
+  ExitCode code = ExitCode::kDone;
+  for (const auto& path : paths) {
     const auto status = supervise::open_run(path).and_then(status_of);
     if (!status) {
       report(status.error());
+      code = status.error().code;
     } else if (arguments.json) {
       print(to_json(*status).dump() + "\n");
     } else {
       print_line(fmt::format("{}  {}", path, to_line(*status)));
     }
   }
-  return ExitCode::kDone;
+  return code;
 }
 
 Result<ExitCode> cmd_logs(const InspectArguments& arguments) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/commands.h"
@@ -12,7 +11,6 @@
 #include "cli/run_progress.h"
 #include "cli/start_run.h"
 #include "cli/submit_run.h"
-#include "core/recipe/json.h"
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -84,8 +82,7 @@ Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe
 Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan& plan,
                                const ResumeArguments& arguments, const Planner& planner) {
   PTRAIN_TRY(const auto recipe, recipe::override_recipe(plan.recipe, all_overrides(arguments)));
-  const auto differences =
-      resume::differences(recipe::to_json(plan.recipe), recipe::to_json(recipe));
+  const auto differences = resume::differences(plan.recipe, recipe);
   for (const auto& difference : differences) say("changed: " + resume::to_string(difference));
   PTRAIN_CHECK(resume::permit(differences, arguments.allow_changes));
   if (differences.empty()) return plan;
@@ -94,7 +91,7 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
     PTRAIN_TRY(changed, plan_again(plan, recipe, planner));
   }
   changed.recipe = recipe;
-  changed.recipe_hash = recipe::identity_of(plan.recipe_hash, arguments.overrides);
+  changed.recipe_hash = recipe::identity_of(recipe);
   PTRAIN_CHECK(write_plan(directory.plan(), changed));
   supervise::EventLog log(directory);
   PTRAIN_CHECK(
@@ -195,7 +192,7 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
     PTRAIN_TRY(recipe, recipe::override_recipe(recipe, overrides));
   }
   if (is_submitted(recipe.cluster)) return resume_in_job(arguments, directory, recipe);
-  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
+  PTRAIN_CHECK(check_started_here(arguments.slurm, arguments.detach, recipe.cluster));
   return resume_here(arguments, directory);
 }
 

@@ -11,7 +11,6 @@
 #include "cli/start_run.h"
 #include "cli/submit_run.h"
 #include "launcher/recipe/hf_folder.h"
-#include "launcher/submit/job.h"
 
 namespace ptrain::cli {
 
@@ -24,23 +23,10 @@ Result<run::Plan> plan_of(const RunArguments& arguments, const recipe::LoadedRec
   return std::move(planning.plan);
 }
 
-// Where a job runs is no part of what the recipe is.
 Result<recipe::LoadedRecipe> load(const RunArguments& arguments) {
   std::vector<std::string> all = arguments.overrides;
   all.insert(all.end(), arguments.slurm.begin(), arguments.slurm.end());
-  PTRAIN_TRY(recipe::LoadedRecipe loaded, recipe::read_recipe(arguments.recipe, all));
-  loaded.hash = recipe::identity_of(loaded.text, arguments.overrides);
-  return loaded;
-}
-
-// What is asked of Slurm has no effect on a run that is started here.
-Status check_here(const RunArguments& arguments, const recipe::LoadedRecipe& loaded) {
-  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
-  const recipe::Cluster& cluster = loaded.recipe.cluster;
-  if (submit::asks_for_slurm(cluster) || !cluster.setup.empty() || !cluster.env.empty())
-    say("note: cluster.slurm, setup and env of the recipe have no effect here: " +
-        why_not_submitted());
-  return {};
+  return recipe::read_recipe(arguments.recipe, all);
 }
 
 // Before anything is written: weights that do not fit would be found by the ranks.
@@ -54,10 +40,13 @@ Status check_model_folder(const recipe::LoadedRecipe& loaded) {
 
 Result<ExitCode> cmd_run(const RunArguments& arguments) {
   PTRAIN_TRY(const auto loaded, load(arguments));
+  PTRAIN_CHECK(check_run_path(arguments.directory, loaded.recipe.name));
   PTRAIN_CHECK(check_model_folder(loaded));
   if (is_submitted(loaded.recipe.cluster) && !arguments.parity)
     return submit_run(arguments, loaded);
-  PTRAIN_CHECK(check_here(arguments, loaded));
+  PTRAIN_CHECK(check_started_here(
+      arguments.slurm, arguments.detach, loaded.recipe.cluster,
+      arguments.parity ? "--parity compares where it is called" : why_not_submitted()));
   PTRAIN_TRY(const run::Plan plan, plan_of(arguments, loaded));
   if (arguments.dry_run) {
     const std::string path = new_run_path(arguments.directory, plan.recipe.name);

@@ -124,10 +124,13 @@ std::string to_text(const std::string& name, const Schedule& schedule,
 }
 
 Status check_costs(const schedule::Costs& costs) {
+  constexpr double kMost = 1e12;
+  const double all[] = {costs.forward, costs.backward_input, costs.backward_weight,
+                        costs.communication, costs.overlapped};
   const bool legal = costs.forward > 0 && costs.backward_input > 0 && costs.backward_weight > 0 &&
-                     costs.communication >= 0 && costs.overlapped >= 0;
+                     std::ranges::all_of(all, [](double c) { return c >= 0 && c <= kMost; });
   if (legal) return {};
-  return fail(ExitCode::kUsage, "a cost is negative, or F, I or W costs nothing",
+  return fail(ExitCode::kUsage, "a cost is negative or beyond 1e12, or F, I or W costs nothing",
               "give --costs F,I,W,COMM, such as 1,1,1,0");
 }
 
@@ -191,6 +194,10 @@ Result<ExitCode> cmd_schedule(const ScheduleArguments& arguments) {
     return fail(ExitCode::kUsage, "give the name of a schedule, or --check with a file",
                 "`ptrain schedule --list` shows the names");
   PTRAIN_CHECK(check_costs(arguments.problem.costs));
+  if (!arguments.check.empty() && (arguments.csv || arguments.torch_csv) &&
+      arguments.problem.costs != schedule::Costs{})
+    return fail(ExitCode::kUsage, "costs change no order that a file gives",
+                "leave --costs and --overlapped out, or print times with --json");
   PTRAIN_TRY(const Schedule schedule,
              arguments.check.empty() ? make_named(arguments) : read_checked(arguments));
   const std::string& name = arguments.check.empty() ? arguments.name : arguments.check;

@@ -11,6 +11,7 @@
 
 #include "cli/output.h"
 #include "cli/run_status.h"
+#include "launcher/base/file.h"
 #include "launcher/base/rare_question.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/supervise/run_folder.h"
@@ -43,8 +44,8 @@ class LogFollower {
 
 // False: there is no such file.
 bool LogFollower::copy(const std::string& path) {
+  if (!is_regular_file(path)) return false;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return false;
   auto& copied = copied_[path];
   file.seekg(copied);
   std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -19,6 +19,7 @@
 #include "launcher/cluster/host.h"
 #include "launcher/cluster/probe.h"
 #include "launcher/recipe/schedule_files.h"
+#include "launcher/resume/differences.h"
 #include "launcher/start/choose.h"
 
 namespace ptrain::cli {
@@ -92,6 +93,15 @@ Result<cluster::Cluster> probed_host(recipe::Recipe& recipe, cluster::ProbeRunne
   return host;
 }
 
+void note_unused_nodes(const cluster::Cluster& file, int used, std::vector<std::string>& notes) {
+  const int there = static_cast<int>(file.nodes.size());
+  if (used >= there) return;
+  notes.push_back(fmt::format(
+      "the cluster file '{}' has {} nodes, and {} planned for: cluster.slurm.nodes, or the Slurm "
+      "job that this runs in, says how many",
+      file.name, there, used == 1 ? "1 is" : fmt::format("{} are", used)));
+}
+
 // All nodes that can be used are: sets the recipe's number of them.
 Result<cluster::Cluster> cluster_of(recipe::LoadedRecipe& loaded, const std::string& cluster_file,
                                     bool probe_again, std::vector<std::string>& notes) {
@@ -102,11 +112,18 @@ Result<cluster::Cluster> cluster_of(recipe::LoadedRecipe& loaded, const std::str
                 "leave --probe, or --cluster and cluster.file, out");
   PTRAIN_TRY(cluster::Cluster cluster,
              cluster::read_cluster(cluster_file.empty() ? cluster_path(loaded) : cluster_file));
-  if (const auto allocation = start::usable_allocation())
-    loaded.recipe.cluster.nodes =
-        std::clamp(allocation->num_nodes, 1, static_cast<int>(cluster.nodes.size()));
-  else if (const int wanted = loaded.recipe.cluster.slurm.nodes)
+  const int in_file = static_cast<int>(cluster.nodes.size());
+  if (const auto allocation = start::usable_allocation()) {
+    loaded.recipe.cluster.nodes = std::clamp(allocation->num_nodes, 1, in_file);
+    if (allocation->num_nodes > in_file)
+      notes.push_back(
+          fmt::format("this Slurm job has {} nodes, {} more than the cluster file '{}': "
+                      "these stay idle",
+                      allocation->num_nodes, allocation->num_nodes - in_file, cluster.name));
+  } else if (const int wanted = loaded.recipe.cluster.slurm.nodes) {
     loaded.recipe.cluster.nodes = wanted;  // of a job that is still to come
+  }
+  note_unused_nodes(cluster, loaded.recipe.cluster.nodes, notes);
   return cluster;
 }
 
@@ -175,6 +192,7 @@ Result<plan::Planning> plan_for_nodes(const recipe::LoadedRecipe& given,
   loaded.recipe.cluster.nodes = static_cast<int>(nodes.nodes.size());
   if (!loaded.recipe.cluster.file.empty()) {
     PTRAIN_TRY(const cluster::Cluster file, cluster::read_cluster(cluster_path(loaded)));
+    note_unused_nodes(file, loaded.recipe.cluster.nodes, notes);
     return plan_on(loaded, file, notes);
   }
   cluster::Cluster measured = nodes;
@@ -186,13 +204,22 @@ Result<plan::Planning> plan_for_nodes(const recipe::LoadedRecipe& given,
   return plan_on(loaded, measured, notes);
 }
 
+// Values are compared, not the plan's hash, which another build may have made in another way.
 Result<run::Plan> given_plan(const std::string& path, const recipe::LoadedRecipe& loaded) {
   PTRAIN_TRY(run::Plan plan, read_plan(path));
-  if (plan.recipe_hash != loaded.hash)
+  std::string others;
+  for (const auto& difference : resume::differences(plan.recipe, loaded.recipe))
+    if (!difference.field.starts_with("cluster.slurm."))
+      others += "\n  " + resume::to_string(difference);
+  if (!others.empty())
     return fail(ExitCode::kUsage,
-                fmt::format("the plan {} was made for another recipe or other overrides", path),
+                fmt::format("the plan {} was made for another recipe:{}", path, others),
                 "give the plan.json of a run of this recipe, or leave --plan out");
   plan.build = run::build_id();
+  plan.recipe = loaded.recipe;  // also in what no plan rests on
+  plan.recipe_folder = loaded.folder;
+  plan.recipe_hash = loaded.hash;
+  plan.origin = {};
   return plan;
 }
 

@@ -33,8 +33,8 @@ Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
   PTRAIN_CHECK(refuse_run(arguments.from));
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), arguments.slurm.begin(), arguments.slurm.end());
-  PTRAIN_TRY(auto loaded, recipe::read_recipe(arguments.recipe, overrides));
-  loaded.hash = recipe::identity_of(loaded.text, arguments.overrides);
+  PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, overrides));
+  PTRAIN_CHECK(check_run_path(arguments.directory, loaded.recipe.name));
   PTRAIN_TRY(const auto checkpoint, resume::StoredCheckpoint::open(arguments.from));
   PTRAIN_TRY(const auto continuation, resume::continue_from(checkpoint, loaded.recipe));
   say_what_happens(continuation);
@@ -46,7 +46,7 @@ Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
     run.detach = arguments.detach;
     return submit_run(run, loaded, continuation.origin);
   }
-  PTRAIN_CHECK(check_slurm_options(arguments.slurm, arguments.detach));
+  PTRAIN_CHECK(check_started_here(arguments.slurm, arguments.detach, loaded.recipe.cluster));
   PTRAIN_TRY(plan::Planning planning, make_planning(loaded, ""));
   for (const auto& note : planning.notes) say("note: " + note);
   planning.plan.origin = continuation.origin;

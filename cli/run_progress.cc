@@ -21,7 +21,7 @@ Status check_not_lost(const run::Directory& directory) {
   return fail(ExitCode::kUnusable,
               fmt::format("{} wrote checkpoints, but none is left in {}", directory.root,
                           directory.checkpoints()),
-              "bring one of them back from a copy, or start again with `ptrain run`");
+              "bring one of them back from a copy, or start a new run");
 }
 
 bool is_finished(const run::Directory& directory, const run::Plan& plan) {

@@ -51,7 +51,8 @@ Status add_job(const run::Directory& directory, RunStatus& status) {
   if (job.phase == submit::JobPhase::kRunning && !ends) status.state = "running";
   if (!submit::is_over(job) || status.state == "running" || has_verdict) return {};
   const auto ending =
-      submit::ending_of(file.job, job, is_regular_file(directory.job_output(file.job)));
+      submit::ending_of(file.job, job, is_regular_file(directory.job_output(file.job)),
+                        supervise::resume_command(directory));
   status.state = state_of(ending.code);
   status.code = static_cast<int>(ending.code);
   status.reason = ending.reason;
@@ -117,9 +118,9 @@ std::string to_text(const RunStatus& status) {
     text += fmt::format("\nexit code: {}\nreason: {}", status.code, status.reason);
   if (!status.next.empty()) text += "\nnext: " + status.next;
   if (!status.checkpoint_fault.empty())
-    text += fmt::format(
-        "\nthe newest checkpoint is damaged: {}\n`ptrain resume` goes on from the newest good one",
-        status.checkpoint_fault);
+    text +=
+        fmt::format("\nthe newest checkpoint is damaged: {}\n{} goes on from the newest good one",
+                    status.checkpoint_fault, supervise::resume_command({status.directory}));
   for (const auto& rank : status.ranks) text += fmt::format("\n{}", supervise::rank_line(rank));
   return text;
 }

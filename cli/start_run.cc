@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "cli/engine_module.h"
 #include "cli/job_preflight.h"
@@ -29,6 +30,11 @@ std::string new_run_path(const std::string& directory, const std::string& name) 
   const auto now =
       fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
   return absolute_path(fmt::format("runs/{}/{:%Y%m%d-%H%M%S}", name, now));
+}
+
+Status check_run_path(const std::string& directory, const std::string& name) {
+  const std::string path = new_run_path(directory, name);
+  return directory.empty() ? supervise::check_next_run(path) : supervise::check_new_run(path);
 }
 
 Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan) {
@@ -62,17 +68,29 @@ Result<std::unique_ptr<start::Backend>> check_start(const run::Plan& plan) {
   return backend;
 }
 
+namespace {
+
+Status write_files(const run::Directory& directory, const recipe::LoadedRecipe& loaded,
+                   const run::Plan& plan) {
+  PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
+  PTRAIN_CHECK(write_plan(directory.plan(), plan));
+  supervise::EventLog log(directory);
+  PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
+  return log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}});
+}
+
+}  // namespace
+
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan) {
   const std::string path = new_run_path(given, plan.recipe.name);
   PTRAIN_TRY(const run::Directory directory,
              given.empty() ? supervise::create_next_run(path) : supervise::create_run(path));
-  PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
-  PTRAIN_CHECK(write_plan(directory.plan(), plan));
-  supervise::EventLog log(directory);
-  PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
-  PTRAIN_CHECK(
-      log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}}));
+  if (auto written = write_files(directory, loaded, plan); !written) {
+    std::error_code ignored;  // what could not be written is told, not this
+    std::filesystem::remove_all(directory.root, ignored);
+    return tl::unexpected(std::move(written).error());
+  }
   return directory;
 }
 

@@ -16,6 +16,9 @@ namespace ptrain::cli {
 // is taken.
 std::string new_run_path(const std::string& directory, const std::string& name);
 
+// Whether write_run could make that folder, asked before anything costly is done.
+Status check_run_path(const std::string& directory, const std::string& name);
+
 // What starts the plan's ranks from here.
 Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan);
 
@@ -23,7 +26,8 @@ Result<std::unique_ptr<start::Backend>> backend_of(const run::Plan& plan);
 // need some. Asked once, before anything is written.
 Result<std::unique_ptr<start::Backend>> check_start(const run::Plan& plan);
 
-// Makes the run directory, the given one or else a new one, with recipe, plan and first events.
+// Makes the run directory, the given one or else a new one, with recipe, plan and first events; all
+// of it or nothing.
 Result<run::Directory> write_run(const std::string& given, const recipe::LoadedRecipe& loaded,
                                  const run::Plan& plan);
 

@@ -83,13 +83,17 @@ std::string why_not_submitted() {
   return submit::has_slurm() ? "no job is asked for (--nodes)" : "sbatch is not in PATH";
 }
 
-Status check_slurm_options(const std::vector<std::string>& options, bool detach) {
-  if (options.empty() && !detach) return {};
-  return fail(ExitCode::kUsage,
-              fmt::format("options of Slurm (--nodes, --partition, --detach, ...) have no effect "
-                          "here: {}",
-                          why_not_submitted()),
-              "leave them out to train here");
+Status check_started_here(const std::vector<std::string>& options, bool detach,
+                          const recipe::Cluster& cluster, const std::string& why) {
+  if (!options.empty() || detach)
+    return fail(ExitCode::kUsage,
+                fmt::format("options of Slurm (--nodes, --partition, --detach, ...) have no effect "
+                            "here: {}",
+                            why),
+                "leave them out to train here");
+  if (submit::asks_for_slurm(cluster) || !cluster.setup.empty() || !cluster.env.empty())
+    say("note: cluster.slurm, setup and env of the recipe have no effect here: " + why);
+  return {};
 }
 
 Result<submit::Job> job_for(const std::string& directory, const recipe::Recipe& recipe) {
@@ -106,6 +110,8 @@ Result<submit::LoginNode> look_around(const submit::Job& job) {
   PTRAIN_CHECK(test(job, seen));
   PTRAIN_CHECK(submit::check(seen, job.cluster.slurm));
   PTRAIN_CHECK(submit::check_plugins(seen, job.cluster));
+  if (const auto wait = submit::wait_of(seen, job.cluster.slurm); !wait.empty())
+    say("note: " + wait);
   return seen;
 }
 

@@ -18,8 +18,11 @@ namespace ptrain::cli {
 // and this is a login node rather than a job.
 bool is_submitted(const recipe::Cluster& cluster);
 std::string why_not_submitted();
-// Options of Slurm on the command line of a run that is started here: refused.
-Status check_slurm_options(const std::vector<std::string>& options, bool detach);
+// For a run that is started here, because of `why`: options of Slurm on its command line are
+// refused, and what the recipe asks of Slurm is said to have no effect.
+Status check_started_here(const std::vector<std::string>& options, bool detach,
+                          const recipe::Cluster& cluster,
+                          const std::string& why = why_not_submitted());
 
 // `ptrain run RECIPE` on a login node: plan, run directory, batch script, sbatch, then follow. With
 // an origin the run goes on from there.

@@ -210,8 +210,8 @@ extern "C" __attribute__((visibility("default"))) int ptrain_engine_main(const c
                                                                          const char* request_json) {
   using namespace ptrain;
   if (build_id != run::build_id()) {
-    fmt::print(stderr, "error: the engine is of build {}, ptrain of build {}\n", run::build_id(),
-               build_id);
+    fmt::print(stderr, "error: the engine is of build {}, ptrain of build {}\n  build both again\n",
+               run::build_id(), build_id);
     return static_cast<int>(ExitCode::kEnvironment);
   }
   const auto request = run::request_from_json_text(request_json);

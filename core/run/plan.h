@@ -71,7 +71,7 @@ struct Origin {
 struct Plan {
   int version = 1;
   std::string build;
-  std::string recipe_hash;         // of the recipe file's text and the overrides
+  std::string recipe_hash;         // of its values (identity_of in launcher/recipe)
   recipe::Recipe recipe;           // resolved
   std::string recipe_folder;       // absolute; what relative paths in the recipe start from
   std::string cluster;             // name

@@ -40,6 +40,7 @@ struct Costs {
   double backward_weight = 1;
   double communication = 0;  // one hop between ranks; nobody waits for it but the receiver
   double overlapped = 0;     // of a pair; 0: the sum of its halves
+  bool operator==(const Costs&) const = default;
 };
 struct Problem {
   int num_ranks = 1;

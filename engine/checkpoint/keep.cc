@@ -75,7 +75,7 @@ Newest open_newest(const std::string& checkpoints, comm::Communicator& world, Ch
   }
   if (!problems.empty())
     throw EngineError(ExitCode::kUnusable, "no checkpoint of this run is good:" + problems,
-                      "bring one of them back from a copy, or start again with `ptrain run`");
+                      "bring one of them back from a copy, or start a new run");
   return newest;
 }
 

@@ -194,7 +194,8 @@ Result<Cluster> cluster_from_text(const std::string& text, const std::string& pa
   std::vector<recipe::Violation> violations;
   const Yaml root = recipe::parse_yaml(text, path, violations);
   if (!violations.empty())
-    return fail(ExitCode::kUsage, violations.front().message, "", violations.front().place);
+    return fail(ExitCode::kUsage, violations.front().message,
+                "docs/cluster-file.md describes every field", violations.front().place);
   return Reader(path).cluster(root);
 }
 

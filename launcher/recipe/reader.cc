@@ -129,12 +129,11 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
   return resolve(std::move(reading.recipe));
 }
 
-std::string identity_of(std::string recipe, const std::vector<std::string>& overrides) {
-  for (const std::string& text : overrides) {
-    recipe += '\0';  // occurs in neither, so that no two lists give one identity
-    recipe += text;
-  }
-  return hash128_hex(recipe);
+std::string identity_of(const Recipe& recipe) {
+  nlohmann::json fields = to_json(recipe);  // sorts its keys
+  fields["model"].erase("file");
+  fields["cluster"].erase("slurm");
+  return hash128_hex(fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides) {
@@ -166,7 +165,7 @@ Result<LoadedRecipe> read_recipe(const std::string& path, const std::vector<std:
   };
   PTRAIN_TRY(loaded.recipe, read_recipe_text({path, loaded.text}, overrides, find_model,
                                              &loaded.notes, find_tokenizer));
-  loaded.hash = identity_of(loaded.text, overrides);
+  loaded.hash = identity_of(loaded.recipe);
   return loaded;
 }
 

@@ -15,7 +15,7 @@ struct LoadedRecipe {
   Recipe recipe;                   // resolved: every field has a value
   std::string folder;              // absolute; what relative paths in the recipe start from
   std::string text;                // of the file, as given
-  std::string hash;                // identity_of text and overrides
+  std::string hash;                // identity_of(recipe)
   std::vector<std::string> notes;  // what the user should know of the model's folder
 };
 
@@ -42,9 +42,9 @@ Result<Recipe> read_recipe_text(const NamedText& file, const std::vector<std::st
                                 std::vector<std::string>* notes = nullptr,
                                 const FindTokenizer& find_tokenizer = {});
 
-// The identity of a recipe with overrides. `recipe`: its file's text, or the identity of one that
-// gets further overrides.
-std::string identity_of(std::string recipe, const std::vector<std::string>& overrides);
+// Equal for recipes of equal values, however these were given; the name of the model's file, and
+// what is asked of Slurm, are no part of it.
+std::string identity_of(const Recipe& recipe);
 
 // A resolved recipe with overrides, checked and resolved again.
 Result<Recipe> override_recipe(const Recipe& recipe, const std::vector<std::string>& overrides);

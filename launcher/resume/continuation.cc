@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/dcp/import.h"
@@ -24,19 +25,24 @@ Result<std::int64_t> count_at(const StoredCheckpoint& checkpoint, const std::str
   if (number < 0 || number > 1e15 || number != std::floor(number))
     return fail(ExitCode::kUnusable,
                 fmt::format("'{}' in {} is {}, which is no number of steps or tokens", key,
-                            checkpoint.folder(), value.dump()));
+                            checkpoint.folder(), value.dump()),
+                "use an undamaged checkpoint");
   return static_cast<std::int64_t>(number);
 }
 
-// The recipe that the checkpoint was trained with; null where ptrain did not write it.
-Result<nlohmann::json> recipe_of(const StoredCheckpoint& checkpoint) {
-  if (!checkpoint.has(kRecipe)) return nlohmann::json();
+// The recipe that the checkpoint was trained with; none where ptrain did not write it.
+Result<std::optional<recipe::Recipe>> recipe_of(const StoredCheckpoint& checkpoint) {
+  if (!checkpoint.has(kRecipe)) return std::optional<recipe::Recipe>();
   PTRAIN_TRY(const nlohmann::json text, checkpoint.value(kRecipe));
-  auto recipe = text.is_string() ? nlohmann::json::parse(text.get<std::string>(), nullptr, false)
-                                 : nlohmann::json();
-  if (recipe.is_object()) return recipe;
+  const auto json = text.is_string()
+                        ? nlohmann::json::parse(text.get<std::string>(), nullptr, false)
+                        : nlohmann::json();
+  auto recipe = recipe::from_json(json);
+  if (json.is_object() && recipe) return std::optional(std::move(*recipe));
   return fail(ExitCode::kUnusable,
-              fmt::format("'{}' in {} is no recipe", kRecipe, checkpoint.folder()));
+              fmt::format("'{}' in {} is no recipe{}", kRecipe, checkpoint.folder(),
+                          recipe ? "" : ": " + recipe.error().message),
+              "use an undamaged checkpoint, with the build of ptrain that wrote it or a newer one");
 }
 
 Status take_steps(const StoredCheckpoint& checkpoint, const dcp::Import& import,
@@ -92,8 +98,8 @@ Result<Continuation> continue_from(const StoredCheckpoint& checkpoint,
                                    const recipe::Recipe& recipe) {
   Continuation result;
   result.origin.checkpoint = checkpoint.folder();
-  PTRAIN_TRY(const nlohmann::json before, recipe_of(checkpoint));
-  if (!before.is_null()) result.differences = differences(before, recipe::to_json(recipe));
+  PTRAIN_TRY(const auto before, recipe_of(checkpoint));
+  if (before) result.differences = differences(*before, recipe);
   PTRAIN_CHECK(permit(result.differences, true));  // another model would only miss its tensors
   PTRAIN_TRY(const auto architecture, model::make_architecture(recipe));
   auto import = dcp::find_parameters(checkpoint.metadata(), architecture);
@@ -103,7 +109,7 @@ Result<Continuation> continue_from(const StoredCheckpoint& checkpoint,
   }
   PTRAIN_CHECK(take_steps(checkpoint, *import, result));
   take_data(checkpoint, result);
-  take_notes(*import, !before.is_null(), result);
+  take_notes(*import, before.has_value(), result);
   return result;
 }
 

@@ -7,17 +7,32 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/recipe/json.h"
+
 namespace ptrain::resume {
 
 namespace {
 
 using Fields = std::map<std::string, std::string>;
 
+// A layout by its fields, so that each is compared with its like: `auto` leaves all of them open,
+// and a shape without its own has that of the recipe, where the other's shape has one.
+recipe::Recipe with_layouts(recipe::Recipe recipe, const recipe::Recipe& other) {
+  recipe.parallel.automatic = false;
+  for (std::size_t i = 0; i < recipe.shapes.size(); ++i) {
+    auto& own = recipe.shapes[i].parallel;
+    if (!own && i < other.shapes.size() && other.shapes[i].parallel) own = recipe.parallel;
+    if (own) own->automatic = false;
+  }
+  return recipe;
+}
+
 // /shapes/0/steps -> shapes.0.steps
-Fields fields_of(const nlohmann::json& recipe) {
+Fields fields_of(const recipe::Recipe& recipe) {
   Fields fields;
-  const nlohmann::json flat = recipe.flatten();
+  const nlohmann::json flat = recipe::to_json(recipe).flatten();
   for (const auto& [pointer, value] : flat.items()) {
+    if (value.is_null()) continue;  // a list without entries
     std::string path = pointer.substr(std::min<std::size_t>(1, pointer.size()));
     std::replace(path.begin(), path.end(), '/', '.');
     fields[path] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -68,11 +83,11 @@ std::string lines_of(std::span<const Difference> differences, Change change) {
 
 }  // namespace
 
-std::vector<Difference> differences(const nlohmann::json& before, const nlohmann::json& now) {
-  const Fields old_fields = fields_of(before);
-  Fields all = fields_of(now);
+std::vector<Difference> differences(const recipe::Recipe& before, const recipe::Recipe& now) {
+  const Fields old_fields = fields_of(with_layouts(before, now));
+  const Fields new_fields = fields_of(with_layouts(now, before));
+  Fields all = new_fields;
   all.insert(old_fields.begin(), old_fields.end());
-  const Fields new_fields = fields_of(now);
   std::vector<Difference> result;
   for (const auto& [field, value] : all) {
     Difference one{field, value_or(old_fields, field), value_or(new_fields, field),

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/recipe/recipe.h"
 
 namespace ptrain::resume {
 
@@ -23,8 +23,8 @@ struct Difference {
   bool operator==(const Difference&) const = default;
 };
 
-// Every field in which two resolved recipes differ; `before` as a checkpoint or a plan has it.
-std::vector<Difference> differences(const nlohmann::json& before, const nlohmann::json& now);
+// Every field in which two resolved recipes differ.
+std::vector<Difference> differences(const recipe::Recipe& before, const recipe::Recipe& now);
 
 // "optimizer.eps: 1e-08 -> 1e-06"
 std::string to_string(const Difference& difference);

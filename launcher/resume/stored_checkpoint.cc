@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kUndamaged = "use an undamaged checkpoint";
 constexpr std::size_t kMostMetadata = std::size_t{4} << 30;
 constexpr std::int64_t kMostItem = std::int64_t{64} << 20;
 
@@ -26,7 +27,7 @@ Result<std::string> read_part(const std::string& folder, const dcp::Location& pl
   std::error_code error;
   const fs::path inside =
       fs::canonical(path, error).lexically_relative(fs::canonical(folder, error));
-  if (error || !dcp::is_confined(inside.string()))
+  if (error || !dcp::is_confined(inside.string()) || !is_regular_file(path.string()))
     return fail(ExitCode::kUnusable,
                 fmt::format("{} is missing, or leads out of the checkpoint", path.string()));
   if (place.length > kMostItem || place.transformed)
@@ -52,8 +53,7 @@ Result<StoredCheckpoint> StoredCheckpoint::open(const std::string& folder) {
   PTRAIN_TRY(const std::string bytes, read_file(path, kMostMetadata));
   auto metadata = dcp::read_metadata(std::as_bytes(std::span(bytes)));
   if (!metadata)
-    return fail(ExitCode::kUnusable, path + ": " + metadata.error().message,
-                "use an undamaged checkpoint");
+    return fail(ExitCode::kUnusable, path + ": " + metadata.error().message, kUndamaged);
   checkpoint.metadata_ = std::move(*metadata);
   return checkpoint;
 }
@@ -71,13 +71,14 @@ Result<nlohmann::json> StoredCheckpoint::value(const std::string& key) const {
   else if (tensor != metadata_.tensors.end() && tensor->second.chunks.size() == 1)
     place = tensor->second.chunks.front().location;
   else
-    return fail(ExitCode::kUnusable, fmt::format("'{}' is not in {} as one item", key, folder_));
+    return fail(ExitCode::kUnusable, fmt::format("'{}' is not in {} as one item", key, folder_),
+                kUndamaged);
   auto read = read_part(folder_, place).and_then([](const std::string& bytes) {
     return dcp::read_small_item(std::as_bytes(std::span(bytes)));
   });
-  if (!read)
-    read.error().message = fmt::format("'{}' in {}: {}", key, folder_, read.error().message);
-  return read;
+  if (read) return read;
+  return fail(ExitCode::kUnusable,
+              fmt::format("'{}' in {}: {}", key, folder_, read.error().message), kUndamaged);
 }
 
 }  // namespace ptrain::resume

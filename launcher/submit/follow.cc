@@ -12,6 +12,7 @@
 #include "launcher/base/rare_question.h"
 #include "launcher/submit/job_file.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::submit {
 
@@ -51,7 +52,9 @@ class Follower {
 };
 
 void Follower::copy_output() {
-  std::ifstream file(directory_.job_output(job_.job), std::ios::binary);
+  const std::string path = directory_.job_output(job_.job);
+  if (!is_regular_file(path)) return;
+  std::ifstream file(path, std::ios::binary);
   if (!file.seekg(copied_)) return;
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   copied_ += static_cast<std::streamoff>(text.size());
@@ -79,7 +82,8 @@ Result<std::optional<ExitCode>> Follower::finish() {
   copy_output();
   if (const auto code = verdict()) return code;
   const Ending ending =
-      ending_of(job_.job, state_, is_regular_file(directory_.job_output(job_.job)));
+      ending_of(job_.job, state_, is_regular_file(directory_.job_output(job_.job)),
+                supervise::resume_command(directory_));
   return fail(ending.code, ending.reason, ending.next);
 }
 
@@ -96,11 +100,11 @@ Result<std::optional<ExitCode>> Follower::run(supervise::StopSignals& signals) {
 
 }  // namespace
 
-Ending ending_of(const std::string& job, const JobState& state, bool has_output) {
-  const std::string resume = "continue with `ptrain resume`";
+Ending ending_of(const std::string& job, const JobState& state, bool has_output,
+                 const std::string& resume) {
   const std::string what = fmt::format("Slurm job {} {}", job, in_words(state));
   const auto ends_with = [&](ExitCode code, const char* why) {
-    return Ending{code, what + why, resume};
+    return Ending{code, what + why, "continue with " + resume};
   };
   if (state.word == "CANCELLED" && !has_output)
     return ends_with(ExitCode::kStopped, " before it began to train");
@@ -112,9 +116,9 @@ Ending ending_of(const std::string& job, const JobState& state, bool has_output)
   if (!has_output && state.phase == JobPhase::kEnded)
     return {ExitCode::kEnvironment,
             what + ", and its script wrote nothing: the nodes seem not to see the run directory",
-            "start again with --directory on a file system that all nodes share"};
+            "start a new run with --directory on a file system that all nodes share"};
   return {ExitCode::kEnvironment, what + ", without a verdict of ptrain",
-          "look into its output in logs/ of the run directory; " + resume};
+          "look into its output in logs/ of the run directory; continue with " + resume};
 }
 
 Result<std::optional<ExitCode>> follow(const run::Directory& directory,

@@ -17,8 +17,9 @@ struct Ending {
   std::string next;
   bool operator==(const Ending&) const = default;
 };
-// `has_output`: whether its script has begun to write.
-Ending ending_of(const std::string& job, const JobState& state, bool has_output);
+// `has_output`: whether its script has begun to write; `resume`: the command that goes on.
+Ending ending_of(const std::string& job, const JobState& state, bool has_output,
+                 const std::string& resume);
 
 // Shows on stderr what the run's job writes and how it stands in the queue, until it has ended or a
 // signal comes, which leaves the job alone. The code of the run's verdict; none: a signal came.

@@ -8,17 +8,18 @@
 #include "core/run/build_id.h"
 #include "core/run/json_fields.h"
 #include "launcher/base/file.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::submit {
 
 namespace {
 
-tl::unexpected<Error> changed(const std::string& path) {
+tl::unexpected<Error> changed(const std::string& path, const std::string& resume) {
   return fail(ExitCode::kUsage,
               fmt::format("{} was changed after the job was submitted, which was planned and "
                           "tested with the old one",
                           path),
-              "submit it again with `ptrain resume`, or a changed recipe with `ptrain run`");
+              "submit it again with " + resume + ", or a changed recipe with `ptrain run`");
 }
 
 }  // namespace
@@ -58,7 +59,11 @@ Result<JobFile> describe(const run::Directory& directory, const std::string& rec
 
 Result<JobFile> read_job(const run::Directory& directory) {
   constexpr std::size_t kMostJob = std::size_t{1} << 20;
-  return read_file(directory.job(), kMostJob).and_then(job_file_from_text);
+  auto file = read_file(directory.job(), kMostJob).and_then(job_file_from_text);
+  if (file) return file;
+  file.error().place.file = directory.job();
+  file.error().hint = "remove the file once `squeue --me` shows no job of this run";
+  return file;
 }
 
 Status write_job(const run::Directory& directory, const JobFile& file) {
@@ -73,18 +78,19 @@ Status set_number(const run::Directory& directory, const std::string& job) {
 
 bool has_job(const run::Directory& directory) {
   const auto file = read_job(directory);
-  return file && !file->job.empty();
+  return file ? !file->job.empty() : is_regular_file(directory.job());
 }
 
 Status check_unchanged(const run::Directory& directory, const JobFile& submitted) {
   PTRAIN_TRY(const JobFile now, describe(directory, submitted.recipe));
-  if (now.recipe_hash != submitted.recipe_hash) return changed(directory.recipe());
-  if (now.plan_hash != submitted.plan_hash) return changed(directory.plan());
+  const std::string resume = supervise::resume_command(directory);
+  if (now.recipe_hash != submitted.recipe_hash) return changed(directory.recipe(), resume);
+  if (now.plan_hash != submitted.plan_hash) return changed(directory.plan(), resume);
   if (now.build == submitted.build) return {};
   return fail(ExitCode::kUsage,
               fmt::format("this ptrain is build {}, the job was submitted by build {}", now.build,
                           submitted.build),
-              "submit it again with `ptrain resume`");
+              "submit it again with " + resume);
 }
 
 bool has_verdict_of_job(const run::Directory& directory) {

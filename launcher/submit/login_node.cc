@@ -82,16 +82,56 @@ Status check_time(const Partition& partition, const Slurm& slurm) {
                  "ask for less with --time; a run goes on in a further job with `ptrain resume`");
 }
 
+std::vector<NodeLine> fitting_nodes(const LoginNode& seen, const Partition& partition,
+                                    const Slurm& slurm) {
+  std::vector<NodeLine> out;
+  std::ranges::copy_if(seen.nodes, std::back_inserter(out),
+                       [&](const NodeLine& node) { return fits(node, seen, partition, slurm); });
+  return out;
+}
+
+// "2 idle, 1 busy, 1 down".
+std::string states_text(const std::vector<NodeLine>& nodes) {
+  constexpr std::pair<NodeState, const char*> kWords[] = {{NodeState::kIdle, "idle"},
+                                                          {NodeState::kBusy, "busy"},
+                                                          {NodeState::kDrained, "drained"},
+                                                          {NodeState::kDown, "down"}};
+  std::string text;
+  for (const auto& [state, word] : kWords)
+    if (const auto count = std::ranges::count(nodes, state, &NodeLine::state))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, word);
+  return text;
+}
+
+// Of a job in this partition.
+int most_nodes(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
+  const int there = static_cast<int>(fitting_nodes(seen, partition, slurm).size());
+  return partition.most_nodes > 0 ? std::min(partition.most_nodes, there) : there;
+}
+
+// Where the job could go as it is.
+std::string larger_partitions(const LoginNode& seen, const Slurm& slurm) {
+  std::string text;
+  for (const Partition& one : seen.partitions)
+    if (const int most = most_nodes(seen, one, slurm); one.is_up && most >= slurm.nodes)
+      text += fmt::format("{}{} gives up to {}", text.empty() ? "" : ", ", one.name, most);
+  return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
 Status check_nodes(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
   const int asked = std::max(1, slurm.nodes);
-  const int there = static_cast<int>(nodes_for(seen, slurm).size());
-  const int most = partition.most_nodes > 0 ? std::min(partition.most_nodes, there) : there;
+  const int most = most_nodes(seen, partition, slurm);
   if (asked <= most) return {};
-  std::string why = fmt::format("partition '{}' has {}", partition.name, partition.num_nodes);
+  const auto all = fitting_nodes(seen, partition, {});
+  const int there = static_cast<int>(fitting_nodes(seen, partition, slurm).size());
+  std::string why = fmt::format("partition '{}' has {} ({})", partition.name, partition.num_nodes,
+                                states_text(all));
   if (there < partition.num_nodes) why += fmt::format(", {} of them as asked for", there);
   if (partition.most_nodes > 0) why += fmt::format(", at most {} a job", partition.most_nodes);
+  const std::string fewer = most > 0 ? fmt::format("{} or fewer", most) : "others";
   return refused(fmt::format("cluster.slurm.nodes: {} nodes, but {}", asked, why),
-                 "ask for fewer with --nodes, or for another --partition");
+                 fmt::format("ask for {} with --nodes, or for another --partition{}", fewer,
+                             larger_partitions(seen, slurm)));
 }
 
 }  // namespace
@@ -121,12 +161,26 @@ const Partition* partition_of(const LoginNode& seen, const Slurm& slurm) {
 
 std::vector<NodeLine> nodes_for(const LoginNode& seen, const Slurm& slurm) {
   const Partition* partition = partition_of(seen, slurm);
-  std::vector<NodeLine> all, usable;
-  if (partition == nullptr) return all;
-  for (const auto& node : seen.nodes)
-    if (fits(node, seen, *partition, slurm)) all.push_back(node);
-  std::ranges::copy_if(all, std::back_inserter(usable), &NodeLine::is_usable);
+  if (partition == nullptr) return {};
+  const auto all = fitting_nodes(seen, *partition, slurm);
+  std::vector<NodeLine> usable;
+  std::ranges::copy_if(all, std::back_inserter(usable), is_usable);
   return static_cast<int>(usable.size()) >= std::max(1, slurm.nodes) ? usable : all;
+}
+
+std::string wait_of(const LoginNode& seen, const Slurm& slurm) {
+  const Partition* partition = partition_of(seen, slurm);
+  if (partition == nullptr) return "";
+  const int asked = std::max(1, slurm.nodes);
+  const auto all = fitting_nodes(seen, *partition, slurm);
+  if (std::ranges::count(all, NodeState::kIdle, &NodeLine::state) >= asked) return "";
+  const auto usable = std::ranges::count_if(all, is_usable);
+  return fmt::format(
+      "partition '{}' has {} nodes that the job could get ({}): it waits until {} are {}",
+      partition->name, all.size(), states_text(all), asked,
+      usable >= asked ? "idle"
+                      : fmt::format("up; ask for {} or fewer with --nodes so that it need not",
+                                    std::max<std::int64_t>(usable, 1)));
 }
 
 Status check(const LoginNode& seen, const Slurm& slurm) {

@@ -33,6 +33,8 @@ std::vector<NodeLine> nodes_for(const LoginNode& seen, const recipe::Slurm& slur
 
 // What can be known before the queue: errors (kUsage) name the field, the limit and what helps.
 Status check(const LoginNode& seen, const recipe::Slurm& slurm);
+// What the job waits for, where it does: nodes that are busy, drained or down; empty: nothing.
+std::string wait_of(const LoginNode& seen, const recipe::Slurm& slurm);
 // Whether ranks of several nodes can find each other (kEnvironment).
 Status check_plugins(const LoginNode& seen, const recipe::Cluster& cluster);
 

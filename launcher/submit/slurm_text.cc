@@ -97,6 +97,24 @@ std::vector<Partition> partitions(std::string_view text) {
   return out;
 }
 
+NodeState node_state(std::string_view words) {
+  const bool silent = words.find('*') != std::string_view::npos;  // does not respond
+  const auto parts = parts_of(words.substr(0, words.find('*')), '+');
+  const auto says = [&](std::initializer_list<std::string_view> states) {
+    return std::ranges::any_of(parts, [&](std::string_view part) {
+      return std::ranges::find(states, part) != states.end();
+    });
+  };
+  if (silent || says({"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING", "UNKNOWN", "FUTURE"}))
+    return NodeState::kDown;
+  if (says({"DRAIN", "DRAINING", "DRAINED"})) return NodeState::kDrained;
+  return says({"IDLE"}) ? NodeState::kIdle : NodeState::kBusy;
+}
+
+bool is_usable(const NodeLine& node) {
+  return node.state == NodeState::kIdle || node.state == NodeState::kBusy;
+}
+
 std::vector<NodeLine> node_lines(std::string_view text) {
   constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
   std::vector<NodeLine> out;
@@ -109,12 +127,7 @@ std::vector<NodeLine> node_lines(std::string_view text) {
     if (mebibytes > 1) one.memory_bytes = mebibytes * kMebibyte;  // 1: Slurm's default
     one.features = words_of(value_of(line, "AvailableFeatures"));
     one.partitions = words_of(value_of(line, "Partitions"));
-    const auto state = value_of(line, "State");
-    one.is_usable = std::ranges::none_of(
-        std::vector<std::string_view>{"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "UNKNOWN",
-                                      "FUTURE"},
-        [&](std::string_view bad) { return state.find(bad) != std::string_view::npos; });
-    if (state.find('*') != std::string_view::npos) one.is_usable = false;  // does not respond
+    one.state = node_state(value_of(line, "State"));
     out.push_back(std::move(one));
   }
   return out;

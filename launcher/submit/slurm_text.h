@@ -28,6 +28,8 @@ struct Partition {
 };
 std::vector<Partition> partitions(std::string_view text);
 
+enum class NodeState { kIdle, kBusy, kDrained, kDown };
+
 // A line of `scontrol -o show node`.
 struct NodeLine {
   std::string name;
@@ -36,10 +38,15 @@ struct NodeLine {
   std::int64_t memory_bytes = 0;  // 0: not configured
   std::vector<std::string> features;
   std::vector<std::string> partitions;
-  bool is_usable = true;  // neither down nor drained
+  NodeState state = NodeState::kIdle;
   bool operator==(const NodeLine&) const = default;
 };
 std::vector<NodeLine> node_lines(std::string_view text);
+
+// "IDLE+DRAIN" is drained: what it says last of getting a job. One that sleeps is woken for jobs.
+NodeState node_state(std::string_view words);
+// Whether jobs get it, now or when those that it runs have ended.
+bool is_usable(const NodeLine& node);
 
 // "a,b" is a, b; "(null)" and "" are nothing.
 std::vector<std::string> words_of(std::string_view list);

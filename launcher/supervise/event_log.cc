@@ -47,7 +47,7 @@ Status append_lines(const std::string& path, const std::string& lines) {
   if (error == ENOENT)  // the file itself would have been created
     return fail(ExitCode::kUnusable,
                 fmt::format("cannot write {}: the run directory was removed or moved", path),
-                "move it back, or start again with `ptrain run`");
+                "move it back, or start a new run");
   return fail(ExitCode::kEnvironment,
               fmt::format("cannot write {}: {}", path, std::strerror(error)),
               "check that the disk has space left");
@@ -71,12 +71,16 @@ Status EventLog::write(const run::Verdict& verdict) {
 Result<std::vector<run::Event>> read_events(const std::string& path) {
   PTRAIN_TRY(const std::string text, read_file(path, kMostEvents));
   std::vector<run::Event> events;
-  for (std::size_t start = 0; start < text.size();) {
+  int number = 1;
+  for (std::size_t start = 0; start < text.size(); ++number) {
     const auto end = text.find('\n', start);
     if (end == std::string::npos) break;
     const auto line = std::string_view(text).substr(start, end - start);
-    PTRAIN_TRY(run::Event event, run::parse_json(line, path).and_then(run::event_from_json));
-    events.push_back(std::move(event));
+    auto event = run::parse_json(line, "the line").and_then(run::event_from_json);
+    if (!event)
+      return fail(event.error().code, event.error().message,
+                  "remove the line: checkpoints do not need it", {path, number, 1});
+    events.push_back(std::move(*event));
     start = end + 1;
   }
   return events;

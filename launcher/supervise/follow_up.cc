@@ -4,6 +4,7 @@
 
 #include "launcher/base/file.h"
 #include "launcher/cluster/slurm_command.h"
+#include "launcher/supervise/run_folder.h"
 
 namespace ptrain::supervise {
 
@@ -11,11 +12,11 @@ using recipe::AtTimeLimit;
 
 namespace {
 
-Status run_slurm(const std::vector<std::string>& arguments, const std::string& what) {
+Status run_slurm(const std::vector<std::string>& arguments, const std::string& what,
+                 const std::string& remedy) {
   const auto done = cluster::ask_slurm(arguments);
   if (done) return {};
-  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", what, done.error().message),
-              "continue with `ptrain resume`");
+  return fail(ExitCode::kEnvironment, fmt::format("{}: {}", what, done.error().message), remedy);
 }
 
 }  // namespace
@@ -32,15 +33,17 @@ std::string follow_up_text(AtTimeLimit how, const std::string& job) {
   return "";
 }
 
-Status follow_up(AtTimeLimit how, const std::string& job, const std::string& script) {
+Status follow_up(AtTimeLimit how, const std::string& job, const run::Directory& directory) {
+  const std::string remedy = "continue with " + resume_command(directory);
+  const std::string script = directory.script();
   if (how == AtTimeLimit::kStop) return {};
   if (how == AtTimeLimit::kRequeue)
-    return run_slurm({"scontrol", "requeue", job}, "Slurm does not start the job again");
+    return run_slurm({"scontrol", "requeue", job}, "Slurm does not start the job again", remedy);
   if (!is_regular_file(script))
     return fail(ExitCode::kUsage, fmt::format("there is no batch script {} to submit", script),
-                "chain works for runs that ptrain has submitted; continue with `ptrain resume`");
+                "chain works for runs that ptrain has submitted; " + remedy);
   return run_slurm({"sbatch", "--parsable", "--dependency=afterany:" + job, script},
-                   "no job could be submitted to follow");
+                   "no job could be submitted to follow", remedy);
 }
 
 }  // namespace ptrain::supervise

@@ -15,6 +15,6 @@ std::string follow_up_text(recipe::AtTimeLimit how, const std::string& job);
 
 // Has Slurm start the job again, which ends us, or submits the run's batch script once more, to
 // start when this job has ended; nothing for kStop. Errors carry Slurm's own words.
-Status follow_up(recipe::AtTimeLimit how, const std::string& job, const std::string& script);
+Status follow_up(recipe::AtTimeLimit how, const std::string& job, const run::Directory& directory);
 
 }  // namespace ptrain::supervise

@@ -39,11 +39,11 @@ Budget budget_of(ExitCode code) {
 
 std::string advice(const Past& past) {
   if (past.folder_lost)
-    return "move it back and continue with `ptrain resume`, or start again with `ptrain run`";
+    return fmt::format("move it back and continue with {}, or start a new run", past.resume);
   const std::string resume =
       past.checkpoint < 0
-          ? "no checkpoint was written: start again with `ptrain run`"
-          : fmt::format("continue from step {} with `ptrain resume`", past.checkpoint);
+          ? fmt::format("no checkpoint was written: {} starts where this run began", past.resume)
+          : fmt::format("continue from step {} with {}", past.checkpoint, past.resume);
   switch (past.verdict.code) {
     case ExitCode::kDone:
       return "";

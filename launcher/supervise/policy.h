@@ -31,6 +31,7 @@ struct Past {
   std::int64_t checkpoint = -1;     // step of the newest one; -1: none
   bool folder_lost = false;         // the run directory was removed or moved
   int num_nodes = 1;                // that ranks could be on
+  std::string resume = {};          // the command that goes on with this run
 };
 
 enum class AfterAttempt { kFinish, kNextShape, kRestart };

@@ -39,6 +39,7 @@ std::string verdict_line(const run::Verdict& verdict) {
 }
 
 std::vector<std::string> tail_of(const std::string& path, std::size_t count) {
+  if (!is_regular_file(path)) return {};  // a pipe would be waited for
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   file.seekg(std::max<std::streamoff>(0, size - kTailBytes));

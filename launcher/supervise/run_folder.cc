@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "launcher/base/file.h"
+#include "launcher/base/subprocess.h"
 
 namespace ptrain::supervise {
 
@@ -27,11 +28,16 @@ tl::unexpected<Error> cannot_create(const std::string& path, const std::string& 
               "run where you may write, or give --directory");
 }
 
+tl::unexpected<Error> exists_already(const std::string& path) {
+  const bool is_run = is_regular_file(run::Directory{path}.plan());
+  return fail(ExitCode::kUsage, fmt::format("{} exists already", path),
+              "choose another --directory" +
+                  (is_run ? ", or continue it with " + resume_command({path}) : ""));
+}
+
 Status make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return {};
-  if (errno == EEXIST)
-    return fail(ExitCode::kUsage, fmt::format("{} exists already", path),
-                "choose another --directory, or continue it with `ptrain resume`");
+  if (errno == EEXIST) return exists_already(path);
   return cannot_create(path, std::strerror(errno));
 }
 
@@ -56,7 +62,7 @@ std::vector<std::int64_t> numbered_folders(const std::string& path, std::string_
 }
 
 int open_lock(const run::Directory& directory, int flags) {
-  return ::open(directory.lock().c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return ::open(directory.lock().c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
 bool is_gone(const std::string& path, struct stat& status) {
@@ -92,7 +98,10 @@ Result<run::Directory> create_run(const std::string& path) {
   PTRAIN_CHECK(make_folder(root));
   const run::Directory directory{root};
   for (const auto& folder : {root + "/logs", directory.trace(), directory.checkpoints()})
-    PTRAIN_CHECK(make_folder(folder));
+    if (auto made = make_folder(folder); !made) {
+      fs::remove_all(root, error);
+      return tl::unexpected(std::move(made).error());
+    }
   return directory;
 }
 
@@ -102,6 +111,25 @@ Result<run::Directory> create_next_run(const std::string& path) {
   for (int i = 2; i <= kMostTries && !created && created.error().code == ExitCode::kUsage; ++i)
     created = create_run(fmt::format("{}-{}", path, i));
   return created;
+}
+
+Status check_new_run(const std::string& path) {
+  const std::string root = absolute_path(path);
+  struct stat status {};
+  if (::lstat(root.c_str(), &status) == 0) return exists_already(root);
+  if (errno != ENOENT && errno != ENOTDIR) return cannot_create(root, std::strerror(errno));
+  return check_next_run(root);
+}
+
+Status check_next_run(const std::string& path) {
+  std::error_code error;
+  fs::path above = fs::path(absolute_path(path)).parent_path();
+  while (!fs::exists(above, error) && !error && above.has_relative_path())
+    above = above.parent_path();
+  if (error) return cannot_create(path, error.message());
+  if (!fs::is_directory(above, error)) return cannot_create(path, above.string() + " is no folder");
+  if (::access(above.c_str(), W_OK | X_OK) == 0) return {};
+  return cannot_create(path, fmt::format("{}: {}", above.string(), std::strerror(errno)));
 }
 
 Status create_attempt(const run::Directory& directory, int attempt) {
@@ -117,6 +145,10 @@ Result<run::Directory> open_run(const std::string& path) {
                 "a run's folder is its owner's alone");
   return fail(ExitCode::kUsage, fmt::format("{} is not a run directory: it has no plan.json", path),
               "`ptrain list` shows the runs");
+}
+
+std::string resume_command(const run::Directory& directory) {
+  return fmt::format("`{}`", base::to_text({{"ptrain", "resume", directory.root}, {}}));
 }
 
 int next_attempt(const run::Directory& directory) {
@@ -137,7 +169,8 @@ Result<RunLock> RunLock::take(const run::Directory& directory) {
   const int file = open_lock(directory, O_RDWR | O_CREAT);
   if (file < 0)
     return fail(ExitCode::kEnvironment,
-                fmt::format("cannot open {}: {}", directory.lock(), std::strerror(errno)));
+                fmt::format("cannot open {}: {}", directory.lock(), std::strerror(errno)),
+                "work on a run as the user who started it, where its disk can be written");
   RunLock lock(file);
   if (::flock(file, LOCK_EX | LOCK_NB) != 0)
     return fail(ExitCode::kUsage,
@@ -148,7 +181,8 @@ Result<RunLock> RunLock::take(const run::Directory& directory) {
   if (::ftruncate(file, 0) != 0 ||
       ::write(file, pid.data(), pid.size()) != static_cast<ssize_t>(pid.size()))
     return fail(ExitCode::kEnvironment,
-                fmt::format("cannot write {}: {}", directory.lock(), std::strerror(errno)));
+                fmt::format("cannot write {}: {}", directory.lock(), std::strerror(errno)),
+                "check that its disk has space left");
   return lock;
 }
 

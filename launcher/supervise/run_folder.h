@@ -16,11 +16,19 @@ Result<run::Directory> create_run(const std::string& path);
 // that start in the same second get a directory each.
 Result<run::Directory> create_next_run(const std::string& path);
 
+// Whether either would be refused, before anything is written: `path` may not exist already (the
+// first only), and what is to hold it must be a folder that can be written.
+Status check_new_run(const std::string& path);
+Status check_next_run(const std::string& path);
+
 // The same for one attempt's folder of logs.
 Status create_attempt(const run::Directory& directory, int attempt);
 
 // An existing run directory; refused when it holds no plan.
 Result<run::Directory> open_run(const std::string& path);
+
+// "`ptrain resume RUN`", as a shell takes it: what a message tells the user to give.
+std::string resume_command(const run::Directory& directory);
 
 // The attempt that comes after all that have a folder; the first is 1.
 int next_attempt(const run::Directory& directory);

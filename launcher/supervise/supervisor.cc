@@ -108,6 +108,7 @@ class Supervisor {
   Guard guard_;
   History history_;
   std::vector<std::string> nodes_;  // of the job, that may be used
+  const std::string resume_ = resume_command(setup_.directory);
   FolderWatch folder_{setup_.directory};
   Clock::time_point start_ = Clock::now();
   std::int64_t published_ = -1;                          // the last that ranks told of
@@ -155,7 +156,8 @@ Status Supervisor::do_without(const std::vector<std::string>& silent) {
   const std::string names = fmt::format("{}", fmt::join(silent, ", "));
   const auto refuse = [&](const std::string& why) {
     return fail(ExitCode::kEnvironment, fmt::format("preflight: {}: does not answer{}", names, why),
-                fmt::format("leave it out: --exclude={}; `ptrain doctor` looks again", names));
+                fmt::format("leave it out: --exclude={}; `ptrain doctor` looks again",
+                            fmt::join(silent, ",")));
   };
   if (max_restarts() == 0) return refuse("");
   if (silent.size() > 1 && silent.size() + 1 >= nodes_of(plan_).size())
@@ -211,10 +213,15 @@ void Supervisor::name_taken_nodes(run::Verdict& verdict) const {
 }
 
 Decision Supervisor::judge(const AttemptEnd& end) {
-  Past past{end.verdict,         end.next_shape,
-            history_.failures,   num_restarts_,
-            max_restarts(),      newest_checkpoint(),
-            !folder_.is_there(), static_cast<int>(std::max<std::size_t>(1, nodes_.size()))};
+  Past past{end.verdict,
+            end.next_shape,
+            history_.failures,
+            num_restarts_,
+            max_restarts(),
+            newest_checkpoint(),
+            !folder_.is_there(),
+            static_cast<int>(std::max<std::size_t>(1, nodes_.size())),
+            resume_};
   const Failure failure{setup_.job,       end.verdict.code, end.verdict.rank,
                         end.verdict.step, past.checkpoint,  end.verdict.nodes};
   if (is_failure(failure.code)) history_.failures.push_back(failure);
@@ -251,7 +258,7 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
     stopped.code = ExitCode::kStopped;
     stopped.reason = fmt::format("stopped on request (signal {}) before a restart; before that: {}",
                                  sigabbrev_np(*signal), verdict.reason);
-    stopped.next = "continue with `ptrain resume`";
+    stopped.next = "continue with " + resume_;
     return stopped;
   }
   const Status placed = use_nodes();
@@ -259,7 +266,7 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
   run::Verdict last = verdict;
   last.reason += fmt::format("; the run cannot go on without {}: {}",
                              fmt::join(history_.excluded, ", "), placed.error().message);
-  last.next = "continue with `ptrain resume` where there are enough nodes";
+  last.next = fmt::format("continue with {} where there are enough nodes", resume_);
   return last;
 }
 
@@ -287,8 +294,7 @@ run::Verdict Supervisor::finish(run::Verdict verdict) {
 // Last of all, since Slurm may end us for it.
 run::Verdict Supervisor::go_on_elsewhere(run::Verdict verdict) {
   if (!time_is_up_ || verdict.code != ExitCode::kPreempted) return verdict;
-  const auto done =
-      follow_up(plan_.recipe.failure.time_limit, setup_.job, setup_.directory.script());
+  const auto done = follow_up(plan_.recipe.failure.time_limit, setup_.job, setup_.directory);
   if (done) return verdict;
   verdict.next = done.error().message + "; " + done.error().hint;
   note(log_.write(verdict));
@@ -301,7 +307,7 @@ run::Verdict Supervisor::verdict_of(const Error& error) const {
   run::Verdict verdict;
   verdict.code = error.code;
   verdict.reason = error.message;
-  verdict.next = error.hint;
+  verdict.next = error.hint.empty() ? resume_ : fmt::format("{}; then {}", error.hint, resume_);
   verdict.attempt = attempt_;
   return verdict;
 }

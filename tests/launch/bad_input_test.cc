@@ -155,8 +155,17 @@ TEST_F(BadInput, ARunFolderThatExists) {
   fs::create_directory(run_.root);
   try_run();
   EXPECT_EQ(last_code_, 2);
-  EXPECT_TRUE(said("exists already") && said("ptrain resume")) << output_;
+  EXPECT_TRUE(said("exists already") && said("choose another --directory\n")) << output_;
   EXPECT_TRUE(fs::is_empty(run_.root));
+  fs::remove(run_.root);
+  try_run();
+  ASSERT_EQ(last_code_, 0) << output_;
+  for (const bool dry : {false, true}) {
+    try_run(dry ? std::vector<std::string>{"--dry-run"} : std::vector<std::string>{});
+    EXPECT_EQ(last_code_, 2);
+    EXPECT_TRUE(said("exists already") && said("continue it with `ptrain resume " + run_.root))
+        << output_;
+  }
 }
 
 TEST_F(BadInput, RunsOfTheSameSecondHaveFoldersOfTheirOwn) {

@@ -149,7 +149,7 @@ TEST_P(LostFolder, EndsTheRunWithAVerdict) {
   EXPECT_EQ(end_of(std::move(process)), 15) << output_;
   EXPECT_TRUE(said("FAILED (15) the run directory " + run_.root + " was removed or moved"))
       << output_;
-  EXPECT_TRUE(said("move it back and continue with `ptrain resume`")) << output_;
+  EXPECT_TRUE(said("move it back and continue with `ptrain resume " + run_.root + "`")) << output_;
   EXPECT_FALSE(fs::exists(run_.root));
 }
 

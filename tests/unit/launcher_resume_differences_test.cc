@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "core/recipe/json.h"
 #include "launcher/resume/differences.h"
 
 namespace ptrain::resume {
@@ -21,7 +18,7 @@ recipe::Recipe base() {
 }
 
 std::vector<Difference> between(const recipe::Recipe& before, const recipe::Recipe& now) {
-  return differences(recipe::to_json(before), recipe::to_json(now));
+  return differences(before, now);
 }
 
 TEST(Differences, EqualRecipesHaveNone) {
@@ -42,6 +39,38 @@ TEST(Differences, PlacesToRunAreFree) {
   EXPECT_GE(found.size(), 4);
   for (const auto& one : found) EXPECT_EQ(one.change, Change::kFree) << one.field;
   EXPECT_TRUE(permit(found, false));
+}
+
+std::vector<std::string> lines_between(const recipe::Recipe& before, const recipe::Recipe& now) {
+  std::vector<std::string> lines;
+  for (const auto& one : between(before, now)) lines.push_back(to_string(one));
+  return lines;
+}
+
+// `auto` says of each field of a layout what the field's own `auto` says.
+TEST(Differences, LayoutsAreComparedFieldByField) {
+  using Lines = std::vector<std::string>;
+  recipe::Recipe fields = base();
+  fields.parallel.automatic = false;
+  EXPECT_EQ(lines_between(base(), fields), Lines{});
+  fields.parallel.dp = 2;
+  EXPECT_EQ(lines_between(base(), fields), Lines{"parallel.dp: auto -> 2"});
+  EXPECT_EQ(lines_between(fields, base()), Lines{"parallel.dp: 2 -> auto"});
+  recipe::Recipe own = fields;
+  own.shapes[0].parallel = own.parallel;
+  EXPECT_EQ(lines_between(fields, own), Lines{}) << "the recipe's is that of each shape";
+  own.shapes[0].parallel->dp = 4;
+  EXPECT_EQ(lines_between(fields, own), Lines{"shapes.0.parallel.dp: 2 -> 4"});
+  own.shapes[0].parallel->automatic = true;
+  own.shapes[0].parallel->dp = 0;
+  EXPECT_EQ(lines_between(own, fields), Lines{"shapes.0.parallel.dp: auto -> 2"});
+}
+
+TEST(Differences, AListWithoutEntriesIsNoValue) {
+  recipe::Recipe now = base();
+  now.cluster.setup = {"module load mpi"};
+  EXPECT_EQ(lines_between(base(), now),
+            std::vector<std::string>{"cluster.setup.0: none -> module load mpi"});
 }
 
 TEST(Differences, DtypesOfStagesNeedAllowingAsPrecisionDoes) {

@@ -54,20 +54,24 @@ TEST(JobState, WhatSaysNothingIsAnError) {
 
 JobState ended(const char* word) { return {JobPhase::kEnded, word, "", "", "", 0, 0}; }
 
+constexpr const char* kResume = "`ptrain resume /runs/a`";
+
 TEST(Ending, CodesOfJobsWithoutVerdict) {
-  EXPECT_EQ(ending_of("7", ended("CANCELLED"), false).code, ExitCode::kStopped);
-  EXPECT_EQ(ending_of("7", ended("TIMEOUT"), true).code, ExitCode::kPreempted);
-  EXPECT_EQ(ending_of("7", ended("NODE_FAIL"), true).code, ExitCode::kNodeLost);
-  EXPECT_EQ(ending_of("7", ended("OUT_OF_MEMORY"), true).code, ExitCode::kOutOfMemory);
-  EXPECT_EQ(ending_of("7", ended("COMPLETED"), true).code, ExitCode::kEnvironment)
+  EXPECT_EQ(ending_of("7", ended("CANCELLED"), false, kResume).code, ExitCode::kStopped);
+  EXPECT_EQ(ending_of("7", ended("TIMEOUT"), true, kResume).code, ExitCode::kPreempted);
+  EXPECT_EQ(ending_of("7", ended("NODE_FAIL"), true, kResume).code, ExitCode::kNodeLost);
+  EXPECT_EQ(ending_of("7", ended("OUT_OF_MEMORY"), true, kResume).code, ExitCode::kOutOfMemory);
+  EXPECT_EQ(ending_of("7", ended("COMPLETED"), true, kResume).code, ExitCode::kEnvironment)
       << "success of a script is no verdict";
+  EXPECT_EQ(ending_of("7", ended("TIMEOUT"), true, kResume).next,
+            "continue with `ptrain resume /runs/a`");
 }
 
 TEST(Ending, ScriptThatWroteNothing) {
-  const Ending silent = ending_of("7", ended("FAILED"), false);
+  const Ending silent = ending_of("7", ended("FAILED"), false, kResume);
   EXPECT_NE(silent.reason.find("not to see the run directory"), std::string::npos);
   const JobState forgotten{JobPhase::kForgotten, "", "", "", "", 0, 0};
-  EXPECT_EQ(ending_of("7", forgotten, false).reason.find("not to see"), std::string::npos);
+  EXPECT_EQ(ending_of("7", forgotten, false, kResume).reason.find("not to see"), std::string::npos);
 }
 
 }  // namespace

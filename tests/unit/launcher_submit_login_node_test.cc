@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 
 NodeLine node(const char* name, int cores, std::vector<std::string> features = {}) {
-  return {name, cores, 1, 4 * kGibibyte, std::move(features), {"all"}, true};
+  return {name, cores, 1, 4 * kGibibyte, std::move(features), {"all"}, NodeState::kIdle};
 }
 
 LoginNode four_nodes() {
@@ -42,11 +42,22 @@ TEST(LoginNode, TakesWhatFits) {
 
 TEST(LoginNode, TooManyNodes) {
   EXPECT_EQ(refusal(four_nodes(), asked(5)),
-            "cluster.slurm.nodes: 5 nodes, but partition 'all' has 4 / ask for fewer with --nodes, "
-            "or for another --partition");
+            "cluster.slurm.nodes: 5 nodes, but partition 'all' has 4 (4 idle) / ask for 4 or fewer "
+            "with --nodes, or for another --partition");
+  LoginNode mixed = four_nodes();
+  mixed.nodes[1].state = NodeState::kBusy;
+  mixed.nodes[2].state = NodeState::kDrained;
+  mixed.nodes[3].state = NodeState::kDown;
+  EXPECT_NE(refusal(mixed, asked(5)).find("has 4 (1 idle, 1 busy, 1 drained, 1 down)"),
+            std::string::npos);
+  EXPECT_NE(refusal(mixed, asked(2, "short"))
+                .find("'short' has 1 (1 idle) / ask for 1 or fewer with --nodes, or for another "
+                      "--partition (all gives up to 4)"),
+            std::string::npos)
+      << refusal(mixed, asked(2, "short"));
   recipe::Slurm with_feature = asked(2);
   with_feature.constraint = "ib";
-  EXPECT_NE(refusal(four_nodes(), with_feature).find("has 4, 1 of them as asked for"),
+  EXPECT_NE(refusal(four_nodes(), with_feature).find("has 4 (4 idle), 1 of them as asked for"),
             std::string::npos);
   LoginNode limited = four_nodes();
   limited.partitions[0].most_nodes = 2;
@@ -102,9 +113,25 @@ TEST(LoginNode, PlansForTheLeastNodesThatItMayGet) {
 
 TEST(LoginNode, LeavesOutNodesThatAreDownWhereOthersAreEnough) {
   LoginNode seen = four_nodes();
-  seen.nodes[1].is_usable = false;
+  seen.nodes[1].state = NodeState::kDrained;
   EXPECT_EQ(nodes_for(seen, asked(3)).size(), 3u);
   EXPECT_EQ(nodes_for(seen, asked(4)).size(), 4u) << "it may come back while the job waits";
+}
+
+TEST(LoginNode, SaysWhatTheJobWaitsFor) {
+  LoginNode seen = four_nodes();
+  EXPECT_EQ(wait_of(seen, asked(4)), "");
+  seen.nodes[1].state = NodeState::kBusy;
+  EXPECT_EQ(wait_of(seen, asked(3)), "");
+  EXPECT_EQ(wait_of(seen, asked(4)),
+            "partition 'all' has 4 nodes that the job could get (3 idle, 1 busy): it waits until 4 "
+            "are idle");
+  seen.nodes[2].state = NodeState::kDown;
+  EXPECT_EQ(wait_of(seen, asked(4)),
+            "partition 'all' has 4 nodes that the job could get (2 idle, 1 busy, 1 down): it waits "
+            "until 4 are up; ask for 3 or fewer with --nodes so that it need not");
+  seen.excluded = {"node3"};
+  EXPECT_EQ(wait_of(seen, asked(2)), "");
 }
 
 TEST(LoginNode, ConstraintsOfSeveralWordsAreLeftToSlurm) {

@@ -38,9 +38,24 @@ TEST(SlurmText, Partitions) {
 TEST(SlurmText, Nodes) {
   const auto found = node_lines(kNodes);
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(found[0], (NodeLine{"node1", 4, 1, std::int64_t{4096} << 20, {}, {"all"}, true}));
-  EXPECT_EQ(found[1], (NodeLine{"fat1", 64, 2, 0, {"fat", "ib"}, {"all", "short"}, false}));
-  EXPECT_FALSE(found[2].is_usable) << "the star: it does not respond";
+  EXPECT_EQ(found[0],
+            (NodeLine{"node1", 4, 1, std::int64_t{4096} << 20, {}, {"all"}, NodeState::kIdle}));
+  EXPECT_EQ(found[1],
+            (NodeLine{"fat1", 64, 2, 0, {"fat", "ib"}, {"all", "short"}, NodeState::kDrained}));
+  EXPECT_EQ(found[2].state, NodeState::kDown) << "the star: it does not respond";
+}
+
+// The words of scontrol's manual, under State.
+TEST(SlurmText, StatesOfNodes) {
+  for (const char* idle : {"IDLE", "IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_DOWN"})
+    EXPECT_EQ(node_state(idle), NodeState::kIdle) << idle;
+  for (const char* busy : {"ALLOCATED", "MIXED", "COMPLETING", "RESERVED", "ALLOCATED+CLOUD"})
+    EXPECT_EQ(node_state(busy), NodeState::kBusy) << busy;
+  for (const char* drained : {"IDLE+DRAIN", "ALLOCATED+DRAIN", "MIXED+DRAIN"})
+    EXPECT_EQ(node_state(drained), NodeState::kDrained) << drained;
+  for (const char* down : {"DOWN", "DOWN*", "DOWN+DRAIN", "IDLE+NOT_RESPONDING", "UNKNOWN*",
+                           "DOWN*+NOT_RESPONDING", "FUTURE", "IDLE*+DRAIN"})
+    EXPECT_EQ(node_state(down), NodeState::kDown) << down;
 }
 
 // The forms in the manual of sbatch, under --time.
@@ -56,9 +71,7 @@ TEST(SlurmText, TimeLimits) {
     EXPECT_FALSE(time_limit(bad)) << bad;
 }
 
-TEST(SlurmText, NothingHasNoWords) {
-  EXPECT_EQ(words_of("(null)"), std::vector<std::string>{});
-}
+TEST(SlurmText, NothingHasNoWords) { EXPECT_EQ(words_of("(null)"), std::vector<std::string>{}); }
 
 }  // namespace
 }  // namespace ptrain::submit

@@ -49,6 +49,18 @@ TEST(Policy, OnlySomeFailuresAreTriedAgain) {
   EXPECT_EQ(decide(stopped).action, AfterAttempt::kFinish);
 }
 
+// Whatever the run began from: resume knows, and its directory is there already.
+TEST(Policy, ResumeIsTheWayOnWithAndWithoutACheckpoint) {
+  Job job;
+  job.past.resume = "`ptrain resume /runs/a`";
+  EXPECT_EQ(
+      job.failed(ExitCode::kUnusable, 0, -1).decision().next,
+      "mend what the message names; no checkpoint was written: `ptrain resume /runs/a` starts "
+      "where this run began");
+  EXPECT_EQ(job.failed(ExitCode::kUnusable, 9, 5).decision().next,
+            "mend what the message names; continue from step 5 with `ptrain resume /runs/a`");
+}
+
 TEST(Policy, AGivenNumberOfRestartsHolds) {
   EXPECT_EQ(Job().failed(ExitCode::kNodeLost, 9, 5).limit(0).decision().action,
             AfterAttempt::kFinish);
