@@ -3,25 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "launcher/base/find_program.h"
 
 namespace ptrain::cluster {
 
-namespace {
-
-constexpr std::chrono::seconds kLimit{10};
-
-}  // namespace
-
-std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query) {
+std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query,
+                                                     std::chrono::seconds patience) {
   const std::string program = base::find_program("nvidia-smi");
   if (program.empty()) return std::nullopt;
   return base::run_to_end(
       {{program, fmt::format("--query-gpu={}", query), "--format=csv,noheader,nounits"}, {}},
-      kLimit);
+      patience);
 }
 
 std::string failure_of_nvidia_smi(const base::Finished& finished) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,9 +11,11 @@
 namespace ptrain::cluster {
 
 // What the nvidia-smi of PATH answers to this --query-gpu, as csv,noheader,nounits: a line a GPU.
-// None where there is no such program. One that hangs, as a lost GPU may let it for ever, is killed
-// after ten seconds: an error (kEnvironment).
-std::optional<Result<base::Finished>> ask_nvidia_smi(std::string_view query);
+// None where there is no such program. One that hangs, as a lost GPU may let it for ever, is
+// killed: an error (kEnvironment).
+inline constexpr std::chrono::seconds kNvidiaPatience{10};
+std::optional<Result<base::Finished>> ask_nvidia_smi(
+    std::string_view query, std::chrono::seconds patience = kNvidiaPatience);
 
 // Of one that has ended otherwise than with 0: "nvidia-smi fails with code 9: " and its first
 // words.

@@ -62,11 +62,17 @@ Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {
   return expand_hostlist(allocation.nodes);
 }
 
-Result<std::vector<std::string>> nodes_left(const std::string& job) {
+Result<JobNow> ask_job(const std::string& job) {
   PTRAIN_TRY(const std::string shown, ask_slurm({"scontrol", "-o", "show", "job", job}));
-  const auto list = value_of(shown, "NodeList");
-  if (!list.empty() && list != "(null)") return expand_hostlist(list);
-  return fail(ExitCode::kEnvironment, fmt::format("Slurm tells no nodes of job {}", job));
+  return job_in(shown);
+}
+
+Result<JobNow> job_in(std::string_view shown) {
+  JobNow now{std::string(value_of(shown, "JobState")), {}};
+  if (const auto list = value_of(shown, "NodeList"); list != "(null)") {
+    PTRAIN_TRY(now.nodes, expand_hostlist(list));
+  }
+  return now;
 }
 
 Result<std::vector<int>> cpus_of_nodes(std::string_view text) {

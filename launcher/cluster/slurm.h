@@ -26,9 +26,14 @@ Allocation find_allocation();
 // Names of its nodes, in the order in which srun fills them.
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation);
 
-// Names of the nodes that a job still has: Slurm takes those from it that are lost. Errors
-// (kEnvironment): there is no scontrol, or it fails.
-Result<std::vector<std::string>> nodes_left(const std::string& job);
+// How Slurm sees a job now. Errors (kEnvironment): there is no scontrol, or it fails.
+struct JobNow {
+  std::string state;               // RUNNING, COMPLETING, ...
+  std::vector<std::string> nodes;  // that it still has: lost ones are taken from it
+  bool operator==(const JobNow&) const = default;
+};
+Result<JobNow> ask_job(const std::string& job);
+Result<JobNow> job_in(std::string_view shown);  // by `scontrol -o show job`
 
 // Its nodes in the same order, with default figures. Asks scontrol; where there is none, as in many
 // containers, all nodes have this machine's memory, and their CPUs are cores. Errors: scontrol is

@@ -32,6 +32,7 @@ namespace ptrain::supervise {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr const char* kRunning = "RUNNING";  // of a Slurm job
 
 class Supervisor {
  public:
@@ -50,6 +51,7 @@ class Supervisor {
  private:
   run::Verdict attempts();
   Status use_nodes();
+  std::string state_of_job() const;
   std::vector<std::string> taken_nodes() const;
   void name_taken_nodes(run::Verdict& verdict) const;
   Status look_at_nodes();
@@ -120,11 +122,20 @@ class Supervisor {
   bool noted_ = false;
 };
 
+// Slurm may start a job again that it takes for lost while we still live: nothing must start beside
+// it. Where Slurm does not tell, and without a job, there is nothing to stop for.
+std::string Supervisor::state_of_job() const {
+  if (setup_.job.empty()) return kRunning;
+  const auto now = cluster::ask_job(setup_.job);
+  return now && !now->state.empty() ? now->state : kRunning;
+}
+
 // The nodes that Slurm has taken from the job. Where it does not tell, they show when ranks start.
 std::vector<std::string> Supervisor::taken_nodes() const {
   if (setup_.nodes.empty()) return {};
-  const auto left = cluster::nodes_left(setup_.job);
-  return left ? without(setup_.nodes, *left) : std::vector<std::string>{};
+  const auto now = cluster::ask_job(setup_.job);
+  return now && now->state == kRunning ? without(setup_.nodes, now->nodes)
+                                       : std::vector<std::string>{};
 }
 
 // Leaves out the nodes that failed before or are gone, and plans again where too few are left.
@@ -261,9 +272,16 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
     stopped.next = "continue with " + resume_;
     return stopped;
   }
+  run::Verdict last = verdict;
+  if (const auto state = state_of_job(); state != kRunning) {
+    last.code = static_cast<ExitCode>(128 + SIGTERM);
+    last.reason =
+        fmt::format("Slurm has ended the job ({}); before that: {}", state, verdict.reason);
+    last.next = "continue with " + resume_;
+    return last;
+  }
   const Status placed = use_nodes();
   if (placed) return std::nullopt;
-  run::Verdict last = verdict;
   last.reason += fmt::format("; the run cannot go on without {}: {}",
                              fmt::join(history_.excluded, ", "), placed.error().message);
   last.next = fmt::format("continue with {} where there are enough nodes", resume_);

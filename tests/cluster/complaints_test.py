@@ -103,7 +103,7 @@ class Places(Complaints):
     def test_a_node_that_never_comes(self):
         go = self.work / "go"
         command = f"while [ ! -e go ]; do sleep 0.05; done; exec '{self.fake_bin}/ptrain' run recipe.yaml '{DP}' " \
-                  "--directory gone"
+                  "failure.max_restarts=0 --directory gone"
         with open(self.work / "gone.out", "wb") as said:
             run = self.cluster.popen("salloc", "-Q", "-N2", "bash", "-c", command, cwd=self.work,
                                      environment=self.environment, stderr=said)

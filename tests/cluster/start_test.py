@@ -21,7 +21,7 @@ from fake_runs import FakeRuns  # noqa: E402
 
 FOLDER, PTRAIN, FAKE = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
 ENDLESS = "shapes.0.steps=1000000"
-ROWS = ("shapes.0.global_batch_tokens=288", "shapes.1.global_batch_tokens=576")  # that divide over 3 and 4
+ROWS = ("shapes.0.global_batch_tokens=288", "shapes.1.global_batch_tokens=576")  # that divide over 2, 3 and 4
 SRUN = shutil.which("srun")
 
 
@@ -134,30 +134,31 @@ exec {SRUN} "$@"
         code, said = self.fake("pmix of mpirun", "", "cluster.launcher=mpirun", environment=lacks)
         self.assertEqual(code, 0, said)
 
-    def test_no_slurmd_when_ranks_start_again(self):
-        job = self.job("again", 4, *ROWS, ENDLESS)
-        self.assertEqual(len(self.trains("again")), 4)
-        until(lambda: self.events("again", "shape_started"), 60, "it trains")
-        self.cluster.kill_slurmd("node3")
-        self.cluster.run("pkill", "-9", "-f", "ptrain worker", on="node2")
-        self.assertEqual(self.trains("again", 3), {"node1", "node2", "node4"})
-        codes = [event["code"] for event in self.events("again", "attempt_ended")]
-        self.assertEqual(codes, [11, 14])
-        self.assertEqual([event["exclude"] for event in self.events("again", "decision")], [[], ["node3"]])
-        # Slurm gives the node up at about the same time.
-        self.assertRegex(self.events("again", "attempt_ended")[1]["reason"],
-                         r"the node node3 is lost \(srun: error: (Task launch .* failed on node|Node failure on) node3")
-        self.stop(job, "again")
+    def test_a_broken_nvidia_smi(self):
+        environment = self.with_gpus()
+        broken = self.tool("gpu tools", "nvidia-smi", "echo 'Unable to reach the driver'; exit 9\n")
+        verdict = self.fails(3, "no driver", "", "cluster.file=gpus.yaml", environment=dict(environment, **broken))
+        self.assertIn("node1: 0 GPUs can be used, the plan puts 1 ranks there; nvidia-smi fails with code 9: "
+                      "Unable to reach the driver", verdict["reason"])
 
-    def test_no_slurmd_when_the_job_begins(self):
-        job = self.job("begins", 4, *ROWS, ENDLESS, first="while [ ! -e go ]; do sleep 0.05; done")
+    def test_no_slurmd_when_a_job_begins_and_when_ranks_start_again(self):
+        job = self.job("dead", 4, *ROWS, ENDLESS, first="while [ ! -e go ]; do sleep 0.05; done")
         self.cluster.wait(job, "RUNNING")
         self.cluster.kill_slurmd("node3")
         (self.work / "go").touch()
-        self.assertEqual(self.trains("begins"), {"node1", "node2", "node4"})
-        self.assertIn("warning: node3: does not answer, and is left out", (self.work / "begins.out").read_text())
-        self.assertEqual([event["exclude"] for event in self.events("begins", "decision")], [["node3"]])
-        self.stop(job, "begins")
+        self.assertEqual(self.trains("dead"), {"node1", "node2", "node4"})
+        self.assertIn("warning: node3: does not answer, and is left out", (self.work / "dead.out").read_text())
+        until(lambda: self.events("dead", "shape_started"), 60, "it trains")
+        self.cluster.kill_slurmd("node4")
+        self.cluster.run("pkill", "-9", "-f", "ptrain worker", on="node2")
+        self.assertEqual(self.trains("dead", 3), {"node1", "node2"})
+        ended = self.events("dead", "attempt_ended")
+        self.assertEqual(ended[1]["code"], 14)
+        # Slurm gives the node up at about the same time.
+        self.assertRegex(ended[1]["reason"],
+                         r"the node node4 is lost \(srun: error: (Task launch .* failed on node|Node failure on) node4")
+        self.assertEqual([event["exclude"] for event in self.events("dead", "decision")], [["node3"], [], ["node4"]])
+        self.stop(job, "dead")
 
     def test_a_node_that_slurm_has_taken_from_the_job(self):
         """Before ptrain begins, and between two looks of its own: by the first srun that is to start ranks."""

@@ -78,5 +78,15 @@ TEST_F(Scontrol, ThatFailsIsNotTakenForNone) {
             "to contact slurm controller");
 }
 
+// As Slurm 22.05 writes of a job that lost node1, and of one that waits to be started again.
+TEST(Slurm, TellsWhichNodesAJobStillHas) {
+  EXPECT_EQ(job_in("JobId=4 JobName=a JobState=RUNNING Reason=None ReqNodeList=(null) "
+                   "NodeList=node[2-4] BatchHost=node1 NumNodes=3\n"),
+            (JobNow{"RUNNING", {"node2", "node3", "node4"}}));
+  EXPECT_EQ(
+      job_in("JobId=4 JobName=a JobState=PENDING Reason=BeginTime NodeList=(null) NumNodes=4\n"),
+      (JobNow{"PENDING", {}}));
+}
+
 }  // namespace
 }  // namespace ptrain::cluster
