@@ -61,27 +61,16 @@ tl::unexpected<Error> unknown(std::string_view name) {
       fmt::format("one of:{}; {} after a name puts weight gradients last", names, kTwoStage));
 }
 
-bool fits(const VirtualRule& rule, int number) {
-  return number >= rule.least && (rule.most == 0 || number <= rule.most) &&
-         (number - rule.least) % rule.step == 0;
-}
-
-int nearest(const VirtualRule& rule, int number) {
-  const int above = std::max(number, rule.least);
-  const int on_step = above - (above - rule.least) % rule.step;
-  return rule.most == 0 ? on_step : std::min(on_step, rule.most);
-}
-
 Status check_problem(const Entry& entry, const Problem& problem) {
   if (problem.num_ranks < 1)
     return refuse(entry.name, fmt::format("has {} ranks", problem.num_ranks), "1 rank");
   if (problem.num_micro_batches < 1)
     return refuse(entry.name, fmt::format("has {} micro-batches", problem.num_micro_batches),
                   "1 micro-batch");
-  if (!fits(entry.num_virtual, problem.num_virtual))
+  if (!entry.num_virtual.allows(problem.num_virtual))
     return refuse(
         entry.name, fmt::format("does not run with {} virtual stages a rank", problem.num_virtual),
-        fmt::format("{} virtual stages a rank", nearest(entry.num_virtual, problem.num_virtual)));
+        fmt::format("{} virtual stages a rank", entry.num_virtual.nearest(problem.num_virtual)));
   if (problem.group != 0 && !entry.has_groups)
     return refuse(entry.name, "has no groups of micro-batches", "none given");
   const std::int64_t stages = std::int64_t{problem.num_ranks} * problem.num_virtual;
@@ -102,6 +91,16 @@ Status check_cap(std::string_view name, const Schedule& schedule, double cap) {
 }
 
 }  // namespace
+
+bool VirtualRule::allows(int number) const {
+  return number >= least && (most == 0 || number <= most) && (number - least) % step == 0;
+}
+
+int VirtualRule::nearest(int number) const {
+  const int above = std::max(number, least);
+  const int on_step = above - (above - least) % step;
+  return most == 0 ? on_step : std::min(on_step, most);
+}
 
 std::span<const Entry> catalogue() { return kCatalogue; }
 

@@ -14,6 +14,8 @@ struct VirtualRule {
   int least = 1;
   int most = 1;
   int step = 1;
+  bool allows(int number) const;
+  int nearest(int number) const;  // that it allows
   bool operator==(const VirtualRule&) const = default;
 };
 

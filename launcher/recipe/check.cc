@@ -8,6 +8,7 @@
 #include "core/model/family.h"
 #include "core/model/rules.h"
 #include "core/recipe/field.h"
+#include "launcher/recipe/check_pipeline.h"
 #include "launcher/recipe/resolve.h"
 
 namespace ptrain::recipe {
@@ -213,6 +214,16 @@ void check_layout(const Recipe& recipe, std::size_t i, Breaches& out) {
   }
 }
 
+void check_pipelines(const Recipe& recipe, Breaches& out) {
+  const auto check = [&](const Parallel& parallel, const std::string& prefix) {
+    for (Breach& breach : check_pipeline(recipe, parallel, prefix))
+      out.push_back(std::move(breach));
+  };
+  check(recipe.parallel, "parallel.");
+  for (std::size_t i = 0; i < recipe.shapes.size(); ++i)
+    if (recipe.shapes[i].parallel) check(*recipe.shapes[i].parallel, shape_path(i, "parallel."));
+}
+
 void check_shapes(const Recipe& recipe, Breaches& out) {
   if (recipe.shapes.empty()) out.push_back({{"shapes"}, "needs at least one entry"});
   for (std::size_t i = 0; i < recipe.shapes.size(); ++i) {
@@ -295,6 +306,7 @@ std::vector<Breach> check(const Recipe& recipe) {
   check_vocabulary(recipe, out);
   check_data(recipe, out);
   check_shapes(recipe, out);
+  check_pipelines(recipe, out);
   check_optimizer(recipe, out);
   check_eps(recipe, out);
   check_rate(recipe, out);

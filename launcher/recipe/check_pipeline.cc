@@ -1,0 +1,200 @@
+#include "launcher/recipe/check_pipeline.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "core/model/family.h"
+#include "core/recipe/node.h"
+#include "core/recipe/spelling.h"
+#include "core/recipe/stage_lists.h"
+#include "core/schedule/catalogue.h"
+#include "launcher/recipe/schedule_files.h"
+
+namespace ptrain::recipe {
+namespace {
+
+std::vector<std::string> runnable_schedules() {
+  std::vector<std::string> names;
+  for (const schedule::Entry& entry : schedule::catalogue())
+    if (entry.num_copies == 1) names.emplace_back(entry.name);
+  return names;
+}
+
+class Pipeline {
+ public:
+  Pipeline(const Recipe& recipe, const Parallel& parallel, std::string prefix)
+      : recipe_(recipe), parallel_(parallel), prefix_(std::move(prefix)) {}
+
+  std::vector<Breach> check() && {
+    check_schedule();
+    check_single_stage();
+    check_depth();
+    check_stages();
+    check_recompute();
+    check_dtypes();
+    check_head();
+    return std::move(out_);
+  }
+
+ private:
+  // A field that begins with a colon is one of the whole recipe.
+  void add(const std::vector<std::string>& fields, std::string message) {
+    Breach breach{{}, std::move(message)};
+    for (const std::string& field : fields)
+      breach.paths.push_back(field.starts_with(':') ? field.substr(1) : prefix_ + field);
+    out_.push_back(std::move(breach));
+  }
+
+  // Embedding and head count as a layer each; 0: the model is not known.
+  std::int64_t num_layers() const {
+    const std::int64_t blocks = recipe_.model.num_hidden_layers;
+    return blocks > 0 ? blocks + 2 : 0;
+  }
+
+  // Null where the planner chooses, and for a file.
+  const schedule::Entry* entry() const {
+    const bool is_name = !parallel_.schedule.empty() && !is_schedule_file(parallel_.schedule);
+    return is_name ? schedule::find(parallel_.schedule) : nullptr;
+  }
+
+  // Of a rank, where the recipe says so; else 0.
+  int num_virtual() const {
+    if (parallel_.num_virtual > 0) return parallel_.num_virtual;
+    const schedule::Entry* named = entry();
+    const bool has_one_number =
+        named != nullptr && named->num_virtual.least == named->num_virtual.most;
+    return has_one_number ? named->num_virtual.least : 0;
+  }
+
+  void check_schedule() {
+    if (parallel_.schedule.empty() || is_schedule_file(parallel_.schedule)) return;
+    const schedule::Entry* named = entry();
+    const std::vector<std::string> names = runnable_schedules();
+    const std::string allowed =
+        fmt::format("allowed: {}, each of them with _2bp behind it, or a file that ends in .csv",
+                    fmt::join(names, ", "));
+    if (named == nullptr) {
+      const std::string near = nearest(parallel_.schedule, names);
+      return add({"schedule"},
+                 fmt::format("unknown value '{}'; {}{}", shown(parallel_.schedule), allowed,
+                             near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    }
+    if (named->num_copies > 1)
+      return add({"schedule"},
+                 fmt::format("{} holds the weights twice, which can be simulated, but "
+                             "not run; {}",
+                             parallel_.schedule, allowed));
+    const schedule::VirtualRule& rule = named->num_virtual;
+    if (parallel_.num_virtual > 0 && !rule.allows(parallel_.num_virtual))
+      add({"virtual", "schedule"},
+          fmt::format(
+              "schedule {} does not run with {} stages a rank; the nearest number that works "
+              "is {}",
+              parallel_.schedule, parallel_.num_virtual, rule.nearest(parallel_.num_virtual)));
+  }
+
+  // What has no meaning where the recipe says that there is no pipeline.
+  void check_single_stage() {
+    if (parallel_.pp != 1) return;
+    const std::pair<bool, std::pair<const char*, const char*>> said[] = {
+        {parallel_.num_virtual > 1, {"virtual", "leave it out"}},
+        {!parallel_.schedule.empty(), {"schedule", "leave it out"}},
+        {!parallel_.stages.empty(), {"stages", "leave it out"}},
+        {!parallel_.stage_recompute.empty(), {"stage_recompute", "give recompute in its place"}},
+        {!parallel_.stage_dtype.empty(), {"stage_dtype", "give precision in its place"}},
+        {parallel_.head == Head::kAllStages, {"head", "leave it out"}}};
+    for (const auto& [is_said, field] : said)
+      if (is_said)
+        add({field.first, "pp"},
+            fmt::format("there is one stage, since pp is 1: {}", field.second));
+  }
+
+  void check_depth() {
+    const std::int64_t stages = std::int64_t{parallel_.pp} * std::max(1, num_virtual());
+    if (num_layers() == 0 || stages <= num_layers()) return;
+    add({"pp", "virtual", "schedule", ":model.num_hidden_layers"},
+        fmt::format("{} stages (pp x virtual), but the model has {} layers, embedding and head "
+                    "counted",
+                    stages, num_layers()));
+  }
+
+  // Whether a list has as many entries as there are stages, as far as the recipe says how many.
+  bool has_entry_for_each_stage(const char* field, std::size_t size) {
+    const auto count = static_cast<std::int64_t>(size);
+    if (parallel_.pp <= 1) return true;
+    const int per_rank = num_virtual();
+    const std::int64_t wanted = std::int64_t{parallel_.pp} * per_rank;
+    if (per_rank > 0 ? count == wanted : count % parallel_.pp == 0) return true;
+    const std::string stages =
+        per_rank > 0 ? fmt::format("there are {} stages", wanted)
+                     : fmt::format("each of {} ranks has as many stages", parallel_.pp);
+    add({field, "pp", "virtual", "schedule"},
+        fmt::format("{} {}, but {} (pp x virtual): give one for each", count,
+                    count == 1 ? "entry" : "entries", stages));
+    return false;
+  }
+
+  void check_stages() {
+    if (parallel_.stages.empty()) return;
+    const auto counts = stage_layers_in(parallel_.stages);
+    if (!counts) return add({"stages"}, counts.error());
+    if (!has_entry_for_each_stage("stages", counts->size()) || num_layers() == 0) return;
+    const auto sum = std::accumulate(counts->begin(), counts->end(), std::int64_t{0});
+    if (sum == num_layers()) return;
+    add({"stages", ":model.num_hidden_layers"},
+        fmt::format(
+            "{} layers in all, but the model has {}, embedding and head counted: give counts "
+            "that add up to {}",
+            sum, num_layers(), num_layers()));
+  }
+
+  void check_recompute() {
+    if (parallel_.stage_recompute.empty()) return;
+    if (parallel_.recompute)
+      add({"stage_recompute", "recompute"}, "recompute is given as well; keep one of the two");
+    const auto words = stage_recompute_in(parallel_.stage_recompute);
+    if (!words) return add({"stage_recompute"}, words.error());
+    has_entry_for_each_stage("stage_recompute", words->size());
+  }
+
+  void check_dtypes() {
+    if (parallel_.stage_dtype.empty()) return;
+    if (recipe_.precision == Precision::kFloat64)
+      add({"stage_dtype", ":precision"},
+          "precision is fp64, in which all stages multiply; allowed beside it: fp32, bf16");
+    const auto words = stage_dtypes_in(parallel_.stage_dtype);
+    if (!words) return add({"stage_dtype"}, words.error());
+    if (!has_entry_for_each_stage("stage_dtype", words->size())) return;
+    const bool is_tied = model::with_defaults(recipe_.model).tie_word_embeddings;
+    if (is_tied && words->front() != words->back())
+      add({"stage_dtype", ":model.tie_word_embeddings"},
+          "the head is tied to the embedding: give the first and the last stage the same dtype");
+  }
+
+  void check_head() {
+    if (parallel_.head != Head::kAllStages) return;
+    if (model::with_defaults(recipe_.model).tie_word_embeddings)
+      add({"head", ":model.tie_word_embeddings"},
+          "its matrix is the embedding's too, which the first stage holds whole; allowed: "
+          "last_stage, or untie them (model.tie_word_embeddings: false)");
+  }
+
+  const Recipe& recipe_;
+  const Parallel& parallel_;
+  const std::string prefix_;
+  std::vector<Breach> out_;
+};
+
+}  // namespace
+
+std::vector<Breach> check_pipeline(const Recipe& recipe, const Parallel& parallel,
+                                   const std::string& prefix) {
+  return Pipeline(recipe, parallel, prefix).check();
+}
+
+}  // namespace ptrain::recipe
