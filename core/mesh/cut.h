@@ -20,10 +20,9 @@ class Cutter {
   // by columns.
   std::vector<model::ParameterSpec> expert(const model::ParameterSpec& parameter, int number,
                                            bool down) const;
-  // Heads of keys and values of this rank.
-  std::int64_t kv_heads() const;
 
  private:
+  std::int64_t kv_heads() const;  // heads of keys and values of this rank
   model::ParameterSpec head_rows(const model::ParameterSpec& parameter) const;
   model::ParameterSpec repeated(model::ParameterSpec part, int sum_ranks) const;
   model::ParameterSpec key_value(const model::ParameterSpec& parameter, std::int64_t before) const;

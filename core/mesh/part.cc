@@ -20,9 +20,8 @@ using model::LayerSpec;
 using model::ParameterSpec;
 using model::Role;
 
-// The sizes that one rank sees.
-Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
-                                const Cutter& cutter, const model::HeadPlace& head, int tp_rank) {
+// The sizes that every rank sees.
+Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout) {
   recipe::Model config = whole.config;
   model::Decoder decoder = whole.decoder;
   config.num_attention_heads /= layout.tp;
@@ -31,14 +30,13 @@ Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout,
   decoder.moe.shared_inner /= layout.tp;
   decoder.moe.inner /= layout.etp;
   if (layout.tp > 1) {
-    config.num_key_value_heads = cutter.kv_heads();
+    config.num_key_value_heads =
+        model::key_heads_of_rank(whole.config.num_key_value_heads, layout.tp);
     decoder.names.query_key_value.clear();
   }
   Architecture part = model::build_architecture(std::move(config), std::move(decoder),
                                                 {whole.compute_dtype, layout.layer_dtypes});
   part.dtype = whole.dtype;
-  part.tensor = {layout.tp, tp_rank};
-  part.head = head;
   part.parameters.clear();
   return part;
 }
@@ -64,15 +62,18 @@ bool first_of_experts(const std::vector<ParameterSpec>& parameters, std::size_t 
 
 class Assembler {
  public:
-  Assembler(const Architecture& whole, const Layout& layout, int rank, std::vector<bool> held,
-            const model::HeadPlace& head)
+  // `sizes`: with_sizes_of_part.
+  Assembler(const Architecture& whole, const Architecture& sizes, const Cutter& cutter,
+            std::vector<bool> held)
       : whole_(whole),
-        cutter_(whole, layout, rank, head),
+        cutter_(cutter),
         held_(std::move(held)),
         places_(whole.parameters.size()),
-        part_(with_sizes_of_part(whole, layout, cutter_, head, coordinates_of(layout, rank).tp)) {}
+        part_(sizes) {}
 
-  Architecture assemble() {
+  Architecture assemble(model::AxisPlace tensor, const model::HeadPlace& head) {
+    part_.tensor = tensor;
+    part_.head = head;
     for (const LayerSpec& layer : whole_.layers) {
       if (holds(layer)) add_parameters(layer);
       if (layer.kind == LayerKind::kEmbedding && !holds(layer) && holds_tied_head())
@@ -156,7 +157,7 @@ class Assembler {
   }
 
   const Architecture& whole_;
-  Cutter cutter_;
+  const Cutter cutter_;
   std::vector<bool> held_;
   std::vector<std::vector<int>> places_;
   Architecture part_;
@@ -238,18 +239,40 @@ bool is_whole(const Layout& layout) {
   return layout.tp * layout.pp * layout.ep * layout.etp == 1 && layout.layer_dtypes.empty();
 }
 
+Result<Architecture> part_with(const Architecture& sizes, const Architecture& whole,
+                               const Layout& layout, int rank) {
+  const Coordinates place = coordinates_of(layout, rank);
+  PTRAIN_TRY(auto held, held_layers(whole, layout, place.pp));
+  PTRAIN_TRY(const model::HeadPlace head, head_place_of(layout, rank));
+  const Cutter cutter(whole, layout, rank, head);
+  Architecture part =
+      Assembler(whole, sizes, cutter, std::move(held)).assemble({layout.tp, place.tp}, head);
+  for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
+  return with_context_ranks(with_expert_ranks(std::move(part), layout, rank), layout, rank);
+}
+
 }  // namespace
 
-Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
+Result<std::vector<Architecture>> parts_of(const Architecture& whole, const Layout& layout,
+                                           std::span<const int> ranks) {
   PTRAIN_CHECK(check_divisible(whole, layout));
   PTRAIN_CHECK(check_dtypes(whole, layout));
   PTRAIN_CHECK(check_spread_head(whole, layout));
-  if (is_whole(layout)) return with_context_ranks(whole, layout, rank);
-  PTRAIN_TRY(auto held, held_layers(whole, layout, coordinates_of(layout, rank).pp));
-  PTRAIN_TRY(const model::HeadPlace head, head_place_of(layout, rank));
-  Architecture part = Assembler(whole, layout, rank, std::move(held), head).assemble();
-  for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
-  return with_context_ranks(with_expert_ranks(std::move(part), layout, rank), layout, rank);
+  std::vector<Architecture> parts;
+  if (is_whole(layout)) {
+    for (const int rank : ranks) parts.push_back(with_context_ranks(whole, layout, rank));
+    return parts;
+  }
+  const Architecture sizes = with_sizes_of_part(whole, layout);
+  for (const int rank : ranks) {
+    PTRAIN_TRY(parts.emplace_back(), part_with(sizes, whole, layout, rank));
+  }
+  return parts;
+}
+
+Result<Architecture> part_of(const Architecture& whole, const Layout& layout, int rank) {
+  PTRAIN_TRY(auto parts, parts_of(whole, layout, {&rank, 1}));
+  return std::move(parts.front());
 }
 
 }  // namespace ptrain::mesh

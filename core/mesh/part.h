@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "core/base/result.h"
 #include "core/mesh/layout.h"
 #include "core/model/architecture.h"
@@ -22,5 +25,8 @@ namespace ptrain::mesh {
 // an optimizer that must see what is split.
 Result<model::Architecture> part_of(const model::Architecture& whole, const Layout& layout,
                                     int rank);
+// Those of several ranks, in their order: a large model is described once for all of them.
+Result<std::vector<model::Architecture>> parts_of(const model::Architecture& whole,
+                                                  const Layout& layout, std::span<const int> ranks);
 
 }  // namespace ptrain::mesh

@@ -1,6 +1,7 @@
 #include "core/program/attention_scratch.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/base/divide.h"
 #include "core/model/context_exchanges.h"
@@ -97,13 +98,22 @@ class RingScratch {
   std::int64_t most_before(std::int64_t (KernelScratch::*bytes)(std::int64_t, std::int64_t)
                                const) const {
     std::int64_t most = 0;
-    for (const Ranks& split : splits_)
+    for (const Ranks& split : splits_) {
+      const std::unordered_map<int, ContextPieces> keys = by_document(split);
       for (const ContextPiece& own : own_pieces(split))
-        for (const ContextPieces& keys : split)
-          for (const ContextPiece& key : keys)
-            if (key.document == own.document && key.begin < own.begin)
-              most = std::max(most, (kernel_.*bytes)(own.length(), key.length()));
+        for (const ContextPiece& key : keys.at(own.document))
+          if (key.begin < own.begin)
+            most = std::max(most, (kernel_.*bytes)(own.length(), key.length()));
+    }
     return most;
+  }
+
+  // Of all ranks: thousands of rows have as many documents.
+  static std::unordered_map<int, ContextPieces> by_document(const Ranks& split) {
+    std::unordered_map<int, ContextPieces> all;
+    for (const ContextPieces& pieces : split)
+      for (const ContextPiece& piece : pieces) all[piece.document].push_back(piece);
+    return all;
   }
 
   KernelScratch kernel_;

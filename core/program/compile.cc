@@ -109,9 +109,12 @@ Result<Program> compile(const CompileInput& input, int rank) {
     return fail(ExitCode::kBug,
                 fmt::format("a model for {} context ranks, and a layout for {}: give its part",
                             context_ranks, input.layout.cp));
-  PTRAIN_TRY(const Pipeline pipeline,
-             pipeline_of(input.layout, static_cast<int>(input.architecture.layers.size()),
-                         input.purpose == Purpose::kTrain));
+  Pipeline own;
+  if (input.pipeline == nullptr) {
+    PTRAIN_TRY(own, pipeline_of(input.layout, static_cast<int>(input.architecture.layers.size()),
+                                input.purpose == Purpose::kTrain));
+  }
+  const Pipeline& pipeline = input.pipeline == nullptr ? own : *input.pipeline;
   const int stage_rank = mesh::coordinates_of(input.layout, rank).pp;
   return Program{rank, input.layout.num_ranks(), input.shape,
                  run_passes(input, pipeline, stage_rank)};

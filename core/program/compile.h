@@ -10,6 +10,8 @@
 
 namespace ptrain::program {
 
+struct Pipeline;
+
 enum class Purpose { kTrain, kEvaluate };  // kEvaluate: forward only
 
 struct CompileInput {
@@ -17,6 +19,7 @@ struct CompileInput {
   const mesh::Layout& layout;
   std::string shape;
   Purpose purpose = Purpose::kTrain;
+  const Pipeline* pipeline = nullptr;  // pipeline_of the layout, where it is made for several ranks
 };
 
 // Errors (kUsage): a degree or count out of its range, or an axis that the engine cannot run.

@@ -40,6 +40,12 @@ std::int64_t bytes_of(const MemoryContext& context, const model::StashTensor& te
 
 }  // namespace
 
+std::int64_t total_bytes(const BytesByClass& bytes) {
+  std::int64_t total = 0;
+  for (const Bytes& one : bytes) total += one.value;
+  return total;
+}
+
 std::int64_t expert_rows(const MemoryContext& context) {
   const model::Architecture& part = context.architecture;
   const std::int64_t most = part.most_expert_rows(context.tokens());
@@ -54,6 +60,13 @@ std::int64_t stash_bytes(const MemoryContext& context, const model::LayerSpec& l
   std::int64_t bytes = 0;
   for (const model::StashTensor& tensor : layer.stash)
     if (keeps(keep, tensor)) bytes += bytes_of(context, tensor);
+  return bytes;
+}
+
+std::int64_t stash_bytes_for_weights(const MemoryContext& context, const model::LayerSpec& layer) {
+  std::int64_t bytes = 0;
+  for (const model::StashTensor& tensor : layer.stash)
+    if (context.architecture.is_for_weights(tensor)) bytes += bytes_of(context, tensor);
   return bytes;
 }
 
@@ -171,10 +184,8 @@ void MemoryMeter::give_stash(const Action& action) {
 
 void MemoryMeter::end_input(const Action& action) {
   if (layer(action).kind != model::LayerKind::kBlock) return give_stash(action);
-  std::int64_t bytes = 0;
-  for (const model::StashTensor& tensor : layer(action).stash)
-    if (!context_.architecture.is_for_weights(tensor)) bytes += bytes_of(context_, tensor);
-  add_to_stash(action, -bytes);
+  add_to_stash(action, stash_bytes_for_weights(context_, layer(action)) -
+                           stash_bytes(context_, layer(action), Keep::kAll));
   add_to_stash(action, queued_bytes(context_, layer(action)));
 }
 

@@ -34,6 +34,7 @@ inline constexpr int kNumMemoryClasses = 9;
 std::string_view to_string(MemoryClass memory_class);
 
 using BytesByClass = std::array<Bytes, kNumMemoryClasses>;
+std::int64_t total_bytes(const BytesByClass& bytes);  // of all classes
 
 // All that the size of an action's memory depends on.
 struct MemoryContext {
@@ -58,6 +59,9 @@ std::int64_t expert_rows(const MemoryContext& context);
 
 // Of the stash of a layer that `keep` names.
 std::int64_t stash_bytes(const MemoryContext& context, const model::LayerSpec& layer, Keep keep);
+
+// What of the whole stash of a block the products of its weights' gradients read.
+std::int64_t stash_bytes_for_weights(const MemoryContext& context, const model::LayerSpec& layer);
 
 // A copy of all that one rank writes into a checkpoint: its masters, their optimizer state, and the
 // step of the latter beside the first element of each parameter; each starts on 8 bytes.

@@ -199,17 +199,23 @@ std::int64_t queued_bytes(const MemoryContext& context, const model::LayerSpec& 
   return Scratch(context, layer.compute_dtype).queued(layer);
 }
 
-Bytes temporary_bytes(const MemoryContext& context) {
-  std::int64_t most = update_bytes(context.architecture);
+std::vector<std::int64_t> temporary_bytes_by_layer(const MemoryContext& context) {
+  std::vector<std::int64_t> bytes;
   std::map<DType, Scratch> by_dtype;
   for (const model::LayerSpec& layer : context.architecture.layers) {
+    bytes.push_back(0);
     if (!layer.held) continue;
     const DType dtype = layer.compute_dtype;
     const Scratch& scratch = by_dtype.try_emplace(dtype, context, dtype).first->second;
-    most =
-        std::max({most, scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
+    bytes.back() =
+        std::max({scratch.forward(layer), scratch.recompute(layer), scratch.backward(layer)});
   }
-  return {most};
+  return bytes;
+}
+
+Bytes temporary_bytes(const MemoryContext& context) {
+  const std::int64_t of_layers = std::ranges::max(temporary_bytes_by_layer(context));
+  return {std::max(update_bytes(context.architecture), of_layers)};
 }
 
 }  // namespace ptrain::program

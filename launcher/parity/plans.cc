@@ -30,9 +30,7 @@ Result<std::int64_t> predicted_bytes(const run::Plan& plan) {
       architecture, layout, buffers, plan.recipe.shapes.front().sequence, {}};
   program::BytesByClass bytes = program::peak_bytes(program, context);
   plan::add_estimates(bytes, context);
-  std::int64_t total = 0;
-  for (const Bytes& one : bytes) total += one.value;
-  return total;
+  return program::total_bytes(bytes);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launcher/plan/schedules.h"
 #include "launcher/plan/stages.h"
 
 namespace ptrain::plan {
@@ -28,12 +29,6 @@ void set_degree(Layout& layout, std::int64_t value, const Space&) {
   layout.*member = static_cast<int>(value);
 }
 
-// The schedules that the planner looks into where the recipe names none: of one stage a rank, and
-// of two. The first of each is what most others are measured by, the second has shorter bubbles and
-// splits backwards.
-constexpr std::string_view kOneStage[] = {"1f1b", "zb_h1"};
-constexpr std::string_view kTwoStages[] = {"interleaved_1f1b", "zb_v"};
-
 void set_pipeline(Layout& layout, std::int64_t value, const Space& space) {
   set_degree<&Layout::pp>(layout, value, space);
   if (value > 1) layout.shared_window = false;
@@ -47,12 +42,20 @@ Values virtuals(const Layout& layout, const Space& space) {
   return {1, 2};
 }
 
-// Numbers of the list for so many stages a rank; one where the recipe says which.
+// Places in the list of those for so many stages a rank, of which two stand for more; any one where
+// the recipe says which.
 Values schedules(const Layout& layout, const Space& space) {
-  const bool is_free = space.fixed.schedule.empty() && layout.num_virtual <= 2;
-  return layout.num_stages() > 1 && is_free ? Values{0, 1} : Values{0};
+  if (layout.num_stages() == 1 || !space.fixed.schedule.empty()) return {0};
+  Values places;
+  const auto all = planned_schedules();
+  for (std::size_t place = 0; place < all.size(); ++place)
+    if (all[place].num_virtual == std::min(2, layout.num_virtual))
+      places.push_back(static_cast<std::int64_t>(place));
+  if (layout.num_virtual > 2) places.resize(1);
+  return places;
 }
 
+// Lists of the recipe that do not suit the layout are left out, and then refused by a rule.
 void set_schedule(Layout& layout, std::int64_t value, const Space& space) {
   if (layout.num_stages() == 1) return;
   if (!space.schedule_csv.empty()) {
@@ -60,29 +63,21 @@ void set_schedule(Layout& layout, std::int64_t value, const Space& space) {
   } else if (!space.fixed.schedule.empty()) {
     layout.schedule = space.fixed.schedule;
   } else {
-    const auto index = static_cast<std::size_t>(value);
-    layout.schedule = layout.num_virtual == 1   ? kOneStage[index]
-                      : layout.num_virtual == 2 ? kTwoStages[index]
-                                                : kTwoStages[0];
+    layout.schedule = planned_schedules()[static_cast<std::size_t>(value)].name;
   }
   if (auto layers = stage_layers_of(layout, space)) layout.stage_layers = std::move(*layers);
   layout.layer_dtypes = layer_dtypes_of(layout, space);
-}
-
-bool has_stage_recompute(const Layout& layout, const Space& space) {
-  return !space.fixed.stage_recompute.empty() && layout.num_stages() > 1;
-}
-
-Values recomputes(const Layout& layout, const Space& space) {
-  return has_stage_recompute(layout, space) ? Values{0} : Values{0, 1, 2};
-}
-
-// A list that does not suit the layout is left out, and then refused by a rule.
-void set_recompute(Layout& layout, std::int64_t value, const Space& space) {
-  layout.recompute = static_cast<recipe::Recompute>(value);
-  if (!has_stage_recompute(layout, space)) return;
+  if (space.fixed.stage_recompute.empty()) return;
   auto all = stage_recompute_from(space.fixed.stage_recompute, layout.num_stages());
   if (all) layout.stage_recompute = std::move(*all);
+}
+
+Values recomputes(const Layout& layout, const Space&) {
+  return layout.stage_recompute.empty() ? Values{0, 1, 2} : Values{0};
+}
+
+void set_recompute(Layout& layout, std::int64_t value, const Space&) {
+  layout.recompute = static_cast<recipe::Recompute>(value);
 }
 
 // Of the ranks of a stage. What does not divide experts or ranks is left to the rule, which says
@@ -145,8 +140,8 @@ constexpr Axis kAxes[] = {
 
 std::span<const Axis> axes() { return kAxes; }
 
-std::size_t num_degrees() {
-  const auto last = std::ranges::find(kAxes, "etp", &Axis::name);
+std::size_t num_axes_until(std::string_view name) {
+  const auto last = std::ranges::find(kAxes, name, &Axis::name);
   return static_cast<std::size_t>(last - std::begin(kAxes)) + 1;
 }
 

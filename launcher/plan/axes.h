@@ -21,8 +21,10 @@ struct Axis {
 
 // Every choice there is: degrees outermost first, then what a rank does with its rows.
 std::span<const Axis> axes();
-// How many of them, from the first on, are degrees: pp to etp. They say what a rank holds.
-std::size_t num_degrees();
+// How many there are up to the axis of that name, it included.
+std::size_t num_axes_until(std::string_view name);
+// The last of the degrees, which say what a rank holds; behind it come choices of what it does.
+inline constexpr std::string_view kLastDegree = "etp";
 
 // The ways to deal the layers of a layout out to the stages of its pipeline: with each `virtual`
 // and `schedule` that the space has for it.

@@ -27,34 +27,45 @@ class Enumerator {
     for (const std::int64_t value : axis.values(before, space_)) {
       mesh::Layout layout = before;
       axis.set(layout, value, space_);
-      if (!is_rejected(axis.name, layout)) descend(depth + 1, layout);
+      if (!is_rejected(depth, layout)) descend(depth + 1, layout);
     }
   }
 
-  bool is_rejected(std::string_view axis, const mesh::Layout& layout) {
+  bool is_rejected(std::size_t depth, const mesh::Layout& layout) {
     for (const Rule& rule : rules()) {
-      if (rule.after != axis) continue;
+      if (rule.after != axes()[depth].name) continue;
       if (auto objection = rule.check(layout, space_)) {
         out_.rejected.push_back(rejected_for(layout, std::move(*objection)));
-        out_.rejected.back().excess += distance(layout);
+        out_.rejected.back().excess += distance(depth, layout);
         return true;
       }
     }
     return false;
   }
 
-  // Of a reason, the layout that is most like the recipe comes closest. Axes that are not set yet
-  // differ in all layouts that a rule is asked about.
-  double distance(const mesh::Layout& layout) const {
-    constexpr double kFar = 1e9;
+  // Of a reason, the layout that came furthest comes closest, then the one that is most like the
+  // recipe. Axes that are not set yet differ in all layouts that a rule is asked about.
+  double distance(std::size_t depth, const mesh::Layout& layout) const {
+    constexpr double kFar = 1e9, kFarther = 1e11;
     const auto differences = is_as_fixed(layout, space_);
-    return differences ? kFar * differences->excess : 0;
+    return kFarther * static_cast<double>(axes().size() - depth) +
+           (differences ? kFar * differences->excess : 0);
   }
 
   const Space& space_;
   std::size_t end_ = 0;
   Enumeration out_;
 };
+
+}  // namespace
+
+Rejected rejected_for(const mesh::Layout& layout, Objection objection) {
+  return {.layout = layout,
+          .reason = std::move(objection.reason),
+          .detail = std::move(objection.detail),
+          .excess = objection.excess,
+          .shortage = objection.shortage};
+}
 
 mesh::Layout without_axes(const Space& space) {
   mesh::Layout layout;
@@ -63,23 +74,13 @@ mesh::Layout without_axes(const Space& space) {
   return layout;
 }
 
-}  // namespace
-
-Rejected rejected_for(const mesh::Layout& layout, Objection objection) {
-  return {layout, std::move(objection.reason), std::move(objection.detail), objection.excess,
-          objection.shortage};
-}
-
 Enumeration enumerate(const Space& space) {
-  return Enumerator(space).run(without_axes(space), 0, axes().size());
+  return enumerate_axes(space, without_axes(space), 0, axes().size());
 }
 
-Enumeration enumerate_degrees(const Space& space) {
-  return Enumerator(space).run(without_axes(space), 0, num_degrees());
-}
-
-Enumeration enumerate_options(const Space& space, const mesh::Layout& degrees) {
-  return Enumerator(space).run(degrees, num_degrees(), axes().size());
+Enumeration enumerate_axes(const Space& space, const mesh::Layout& before, std::size_t begin,
+                           std::size_t end) {
+  return Enumerator(space).run(before, begin, end);
 }
 
 }  // namespace ptrain::plan

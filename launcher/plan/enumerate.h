@@ -16,6 +16,8 @@ struct Rejected {
   std::string reason;
   std::string detail;
   double excess = 0;
+  bool is_bound = false;    // the excess is the least that it may be
+  bool is_nearest = false;  // known to come closest, of all for this reason
   Shortage shortage = Shortage::kNone;
   int count = 1;
 };
@@ -29,12 +31,14 @@ struct Enumeration {
 };
 
 // Every layout of the space, each either legal or rejected, in a fixed order: all values of all
-// axes (axes.h), cut short where a rule (rules.h) objects, so that a mix of degrees that cannot be
+// axes (axes.h), cut short where a rule (rules.h) objects, so that a choice of degrees that cannot be
 // is listed once, without its micro-batches and options.
 Enumeration enumerate(const Space& space);
 
-// The same in two steps: layouts of which the degrees are set alone, and what may become of one.
-Enumeration enumerate_degrees(const Space& space);
-Enumeration enumerate_options(const Space& space, const mesh::Layout& degrees);
+// The same in steps: with no axis set, and what becomes of a layout by setting those from `begin`
+// up to `end`.
+mesh::Layout without_axes(const Space& space);
+Enumeration enumerate_axes(const Space& space, const mesh::Layout& before, std::size_t begin,
+                           std::size_t end);
 
 }  // namespace ptrain::plan

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
+#include "core/program/validate.h"
 #include "launcher/plan/memory.h"
+#include "launcher/plan/schedules.h"
 #include "launcher/plan/simulate.h"
 
 namespace ptrain::plan {
@@ -21,7 +22,6 @@ constexpr std::int64_t kCountedMicroBatches = 3;
 // The same for the orders that the planner looks into by itself: a pipeline that is filled so many
 // times its stages goes on with what it did for as many micro-batches as it has ranks.
 constexpr std::int64_t kCountedFills = 3;
-constexpr std::string_view kRepeating[] = {"1f1b", "zb_h1", "interleaved_1f1b", "zb_v"};
 
 // The range of low_s and high_s; docs/plan-json.md explains it to users. CPU seconds of a step lay
 // within 0.97 and 1.16 of the prediction (six layouts of two ranks: dp, zero 1 and 3, short and
@@ -80,25 +80,16 @@ Measured carry_on(const Measured& a, const Measured& b, double more) {
 // number of repetitions, from which on it does.
 std::int64_t repetition(const Layout& layout) { return is_pipeline(layout) ? layout.pp : 1; }
 
-std::int64_t counted_micro_batches(const Layout& layout) {
-  const std::int64_t all = layout.num_micro_batches, period = repetition(layout);
-  const bool is_known = layout.schedule_csv.empty() && !layout.spread_head &&
-                        std::ranges::count(kRepeating, layout.schedule) > 0;
-  const bool repeats = !is_pipeline(layout) || is_known;
-  const std::int64_t least =
-      is_pipeline(layout) ? kCountedFills * layout.num_stages() : kCountedMicroBatches;
-  if (!repeats || all <= least) return all;
-  return least + (all - least) % period;
-}
-
-// `programs`: those of first_programs.
+// `programs`: those of first_programs; adds the actions of those beyond.
 Result<Measured> time_of_all(const SearchInput& input, const Layout& layout,
                              std::span<const Part> parts,
-                             std::span<const program::Program> programs) {
+                             std::span<const program::Program> programs,
+                             std::int64_t& num_actions) {
   const std::int64_t counted = counted_micro_batches(layout), period = repetition(layout);
   PTRAIN_TRY(const Measured before, time_of(input, layout, parts, programs));
   if (counted == layout.num_micro_batches) return before;
   PTRAIN_TRY(const auto longer, compile_with(input, parts, layout, counted + period));
+  for (const program::Program& program : longer) num_actions += std::ssize(program.actions);
   PTRAIN_TRY(const Measured out, time_of(input, layout, parts, longer));
   const std::int64_t more = (layout.num_micro_batches - counted) / period - 1;
   return carry_on(out, before, static_cast<double>(more));
@@ -125,7 +116,7 @@ program::MemoryContext memory_context(const SearchInput& input, const Layout& la
 // As if all tokens chose the experts of this rank.
 std::int64_t most_bytes(const program::Program& program, program::MemoryContext context) {
   context.expert_load = 0;
-  return total_bytes(bytes_of(program, context));
+  return program::total_bytes(bytes_of(program, context));
 }
 
 run::Prediction predict(const SearchInput& input, const Measured& time) {
@@ -144,6 +135,19 @@ run::Prediction predict(const SearchInput& input, const Measured& time) {
   return out;
 }
 
+// What is chosen must not hang.
+Status validate_parts(std::span<const Part> parts, std::span<const program::Program> programs,
+                      Layout layout) {
+  layout.num_micro_batches = counted_micro_batches(layout);
+  std::vector<const program::Program*> places;
+  std::vector<const model::Architecture*> architectures;
+  for (std::size_t place = 0; place < parts.size(); ++place) {
+    places.push_back(&programs[place]);
+    architectures.push_back(&parts[place].architecture);
+  }
+  return program::validate_places(places, architectures, layout);
+}
+
 // Enough to count the memory of.
 Result<std::vector<program::Program>> first_programs(const SearchInput& input,
                                                      std::span<const Part> parts,
@@ -153,10 +157,15 @@ Result<std::vector<program::Program>> first_programs(const SearchInput& input,
 
 }  // namespace
 
-std::int64_t total_bytes(const program::BytesByClass& bytes) {
-  std::int64_t total = 0;
-  for (const Bytes& one : bytes) total += one.value;
-  return total;
+std::int64_t counted_micro_batches(const Layout& layout) {
+  const std::int64_t all = layout.num_micro_batches, period = repetition(layout);
+  const bool is_known = layout.schedule_csv.empty() && !layout.spread_head &&
+                        find_planned(layout.schedule) != nullptr;
+  const bool repeats = !is_pipeline(layout) || is_known;
+  const std::int64_t least =
+      is_pipeline(layout) ? kCountedFills * layout.num_stages() : kCountedMicroBatches;
+  if (!repeats || all <= least) return all;
+  return least + (all - least) % period;
 }
 
 std::int64_t rank_memory(const SearchInput& input) {
@@ -175,28 +184,34 @@ Status simulate_candidate(const SearchInput& input, std::span<const Part> parts,
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const program::MemoryContext context = memory_context(input, layout, parts[p]);
     const auto bytes = bytes_of(programs[p], context);
-    if (total_bytes(bytes) > total_bytes(candidate.bytes)) candidate.bytes = bytes;
+    if (program::total_bytes(bytes) > program::total_bytes(candidate.bytes))
+      candidate.bytes = bytes;
     if (context.expert_load > 0)
       candidate.most_bytes = std::max(candidate.most_bytes, most_bytes(programs[p], context));
   }
-  candidate.most_bytes = std::max(candidate.most_bytes, total_bytes(candidate.bytes));
+  candidate.most_bytes = std::max(candidate.most_bytes, program::total_bytes(candidate.bytes));
   for (const program::Program& program : programs)
     candidate.num_actions += std::ssize(program.actions);
-  if (total_bytes(candidate.bytes) > memory) return {};
-  PTRAIN_TRY(const Measured time, time_of_all(input, layout, parts, programs));
+  if (program::total_bytes(candidate.bytes) > memory) return {};
+  PTRAIN_TRY(const Measured time,
+             time_of_all(input, layout, parts, programs, candidate.num_actions));
   candidate.terms_s = time.terms_s;
   candidate.predicted = predict(input, time);
   return {};
 }
 
 Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input, const Layout& layout,
-                                                     std::span<const Part> parts,
-                                                     std::span<const program::Program> programs) {
+                                                     std::span<const Part> parts) {
   PTRAIN_TRY(const auto counted, first_programs(input, parts, layout));
+  PTRAIN_CHECK(validate_parts(parts, counted, layout));
   std::vector<run::ClassPrediction> classes;
-  for (std::size_t p = 0; p < parts.size(); ++p)
-    classes.push_back({layout.num_ranks() / layout.pp, class_hash(programs[p]),
+  PTRAIN_TRY(const program::Pipeline pipeline, pipeline_of(parts, layout));
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    // One after the other: those of all ranks may fill the memory.
+    PTRAIN_TRY(const auto whole, compile_part(parts[p], layout, pipeline, input.shape.name));
+    classes.push_back({layout.num_ranks() / layout.pp, class_hash(whole),
                        bytes_of(counted[p], memory_context(input, layout, parts[p]))});
+  }
   return classes;
 }
 

@@ -17,14 +17,15 @@ Result<Candidate> evaluate(const SearchInput& input, const mesh::Layout& layout)
 Status simulate_candidate(const SearchInput& input, std::span<const Part> parts,
                           std::int64_t memory, Candidate& candidate);
 
-// The ranks of a layout by the programs that they run, which are those of `parts`.
+// How many micro-batches of a step tell what all of them take: it repeats itself from there on.
+std::int64_t counted_micro_batches(const mesh::Layout& layout);
+
+// The ranks of a layout by the programs that they run, which are those of `parts`. Errors: those of
+// program::compile and program::validate_places.
 Result<std::vector<run::ClassPrediction>> classes_of(const SearchInput& input,
                                                      const mesh::Layout& layout,
-                                                     std::span<const Part> parts,
-                                                     std::span<const program::Program> programs);
+                                                     std::span<const Part> parts);
 
-// Bytes of all classes of one rank.
-std::int64_t total_bytes(const program::BytesByClass& bytes);
 // What one rank may hold: the smallest node's memory over the ranks of a node.
 std::int64_t rank_memory(const SearchInput& input);
 

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "launcher/plan/degrees.h"
-#include "launcher/plan/evaluate.h"
 #include "launcher/plan/order.h"
 
 namespace ptrain::plan {
@@ -15,9 +14,10 @@ namespace ptrain::plan {
 namespace {
 
 const Rejected* nearest_of(const std::vector<Rejected>& rejected, std::string_view reason) {
+  const auto distance = [](const Rejected& one) { return std::pair(!one.is_nearest, one.excess); };
   const Rejected* nearest = nullptr;
   for (const Rejected& one : rejected)
-    if (one.reason == reason && (nearest == nullptr || one.excess < nearest->excess))
+    if (one.reason == reason && (nearest == nullptr || distance(one) < distance(*nearest)))
       nearest = &one;
   return nearest;
 }
@@ -104,7 +104,8 @@ std::string why_first(const Ranking& ranking) {
   const double gap = second.predicted.step_s / first.predicted.step_s - 1;
   if (gap < -kTie) return why_plainer(first, second);
   if (std::abs(gap) <= kTie) {
-    const double saved_mib = mib(total_bytes(second.bytes) - total_bytes(first.bytes));
+    const double saved_mib =
+        mib(program::total_bytes(second.bytes) - program::total_bytes(first.bytes));
     const std::string both = fmt::format("{} and {} are within {:.0f} %, a tie: the first ",
                                          name_of(first.layout), name_of(second.layout), kTie * 100);
     if (saved_mib >= 1) return both + fmt::format("needs {:.0f} MiB less a rank", saved_mib);
@@ -126,34 +127,42 @@ std::string why_recompute(const Ranking& ranking) {
   if (first.layout.recompute == recipe::Recompute::kNone) return "";
   mesh::Layout whole = first.layout;
   whole.recompute = recipe::Recompute::kNone;
+  // What is ruled out by its memory may stand for what gathers more ahead.
+  const auto is_whole = [&](mesh::Layout other) {
+    other.prefetch = whole.prefetch;
+    return other == whole;
+  };
   const std::string begin = fmt::format("{}: ", recipe::to_string(first.layout.recompute));
   for (const Candidate& other : ranking.ranked)
     if (other.layout == whole)
-      return begin + fmt::format("{:.0f} MiB less a rank than {}, for {:.1f} % of its step",
-                                 mib(total_bytes(other.bytes) - total_bytes(first.bytes)),
-                                 name_of(whole),
-                                 100 * (first.predicted.step_s / other.predicted.step_s - 1));
+      return begin +
+             fmt::format("{:.0f} MiB less a rank than {}, for {:.1f} % of its step",
+                         mib(program::total_bytes(other.bytes) - program::total_bytes(first.bytes)),
+                         name_of(whole),
+                         100 * (first.predicted.step_s / other.predicted.step_s - 1));
   for (const Rejected& other : ranking.rejected)
-    if (other.layout == whole)
+    if (is_whole(other.layout))
       return begin + fmt::format("{} is out: {} ({})", name_of(whole), other.reason, other.detail);
   return "";
 }
 
 std::string how_searched(const Effort& effort) {
   std::string text = fmt::format(
-      "{} mixes of degrees, {} of them looked into: of their {} layouts {} were simulated, ",
-      effort.degrees, effort.degrees_opened, effort.layouts, effort.simulated);
-  if (effort.left == 0) return text + "the others are too large or slower for certain";
-  return text + fmt::format(
-                    "{} mixes and layouts that may be faster by their bounds were left for want of "
-                    "time",
-                    effort.left);
+      "{} choices of degrees, {} of them looked into: of {} layouts found there {} were "
+      "simulated, ",
+      effort.num_degrees, effort.num_degrees_opened, effort.num_layouts, effort.num_simulated);
+  if (effort.num_left == 0) return text + "the others are too large or slower for certain";
+  return text +
+         fmt::format(
+             "{} beginnings of layouts that may be faster by their bounds were left for want of "
+             "time",
+             effort.num_left);
 }
 
 std::string experts_bound(const Ranking& ranking) {
   if (ranking.ranked.empty() || ranking.expert_load == 0) return "";
   const Candidate& first = ranking.ranked.front();
-  const std::int64_t planned = total_bytes(first.bytes);
+  const std::int64_t planned = program::total_bytes(first.bytes);
   if (first.most_bytes <= planned) return "";
   return fmt::format(
       "{}memory is planned for ranks whose experts get {:.3g} times an even share of tokens; were "
@@ -177,7 +186,8 @@ Error nothing_fits(const SearchInput& input, const Ranking& ranking) {
   }
   std::string hint = "free the fields that parallel (or the shape's own parallel) fixes";
   const auto short_by = [&](const Rejected& nearest, const char* of) {
-    return fmt::format("\n  short by {:.0f} MiB a {}", std::ceil(nearest.excess / 1024 / 1024), of);
+    return fmt::format("\n  short by {}{:.0f} MiB a {}", nearest.is_bound ? "at least " : "",
+                       std::ceil(nearest.excess / 1024 / 1024), of);
   };
   if (nearest_by.contains(Shortage::kRows)) hint = rows_hint(input);
   const Rejected* rank = nearest_by[Shortage::kRankMemory];

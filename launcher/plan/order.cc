@@ -4,8 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "launcher/plan/evaluate.h"
-
 namespace ptrain::plan {
 
 namespace {
@@ -46,8 +44,10 @@ void rank_all(std::vector<Candidate>& candidates, std::int64_t memory) {
       candidates, [&](const Candidate& c) { return weighed_seconds(c) <= limit; });
   const std::int64_t eighth = std::max<std::int64_t>(1, memory / 8);
   std::stable_sort(candidates.begin(), tied, [&](const Candidate& a, const Candidate& b) {
-    return std::tuple(num_axes(a.layout), total_bytes(a.bytes) / eighth, complexity(a.layout)) <
-           std::tuple(num_axes(b.layout), total_bytes(b.bytes) / eighth, complexity(b.layout));
+    return std::tuple(num_axes(a.layout), program::total_bytes(a.bytes) / eighth,
+                      complexity(a.layout)) < std::tuple(num_axes(b.layout),
+                                                         program::total_bytes(b.bytes) / eighth,
+                                                         complexity(b.layout));
   });
 }
 

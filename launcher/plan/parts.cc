@@ -77,23 +77,36 @@ int rank_at_place(const mesh::Layout& layout, int place) {
 }
 
 Result<std::vector<Part>> parts_of(const model::Architecture& whole, const mesh::Layout& layout) {
+  std::vector<int> ranks;
+  for (int place = 0; place < layout.pp; ++place) ranks.push_back(rank_at_place(layout, place));
+  PTRAIN_TRY(auto architectures, mesh::parts_of(whole, layout, ranks));
   std::vector<Part> parts;
-  for (int place = 0; place < layout.pp; ++place) {
-    Part& part = parts.emplace_back();
-    part.rank = rank_at_place(layout, place);
-    PTRAIN_TRY(part.architecture, mesh::part_of(whole, layout, part.rank));
-    part.buffers = mesh::plan_buffers(part.architecture, layout);
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    auto buffers = mesh::plan_buffers(architectures[place], layout);
+    parts.push_back({ranks[place], std::move(architectures[place]), std::move(buffers)});
   }
   return parts;
+}
+
+Result<program::Pipeline> pipeline_of(std::span<const Part> parts, const mesh::Layout& layout) {
+  const auto num_layers = static_cast<int>(parts.front().architecture.layers.size());
+  return program::pipeline_of(layout, num_layers, true);
+}
+
+Result<program::Program> compile_part(const Part& part, const mesh::Layout& layout,
+                                      const program::Pipeline& pipeline, const std::string& shape) {
+  const program::CompileInput input{
+      .architecture = part.architecture, .layout = layout, .shape = shape, .pipeline = &pipeline};
+  return program::compile(input, part.rank);
 }
 
 Result<std::vector<program::Program>> compile_parts(std::span<const Part> parts,
                                                     const mesh::Layout& layout,
                                                     const std::string& shape) {
+  PTRAIN_TRY(const program::Pipeline pipeline, pipeline_of(parts, layout));
   std::vector<program::Program> programs;
   for (const Part& part : parts) {
-    PTRAIN_TRY(programs.emplace_back(),
-               program::compile({part.architecture, layout, shape}, part.rank));
+    PTRAIN_TRY(programs.emplace_back(), compile_part(part, layout, pipeline, shape));
   }
   return programs;
 }

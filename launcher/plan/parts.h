@@ -6,6 +6,7 @@
 
 #include "core/base/result.h"
 #include "core/program/action.h"
+#include "core/program/pipeline.h"
 #include "launcher/plan/cost/context.h"
 #include "launcher/plan/simulate.h"
 
@@ -25,6 +26,13 @@ int rank_at_place(const mesh::Layout& layout, int place);
 
 // One for each place along the pipeline, from its start. Errors (kUsage): those of mesh::part_of.
 Result<std::vector<Part>> parts_of(const model::Architecture& whole, const mesh::Layout& layout);
+
+// How the work of a step is dealt out to them. Errors (kUsage): those of program::pipeline_of.
+Result<program::Pipeline> pipeline_of(std::span<const Part> parts, const mesh::Layout& layout);
+
+// The program of one of them; `pipeline`: of all. Errors (kUsage): those of program::compile.
+Result<program::Program> compile_part(const Part& part, const mesh::Layout& layout,
+                                      const program::Pipeline& pipeline, const std::string& shape);
 
 // Their programs. Errors (kUsage): those of program::compile, among them a schedule that does not
 // suit the layout.

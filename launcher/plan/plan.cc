@@ -7,9 +7,7 @@
 #include "core/base/divide.h"
 #include "core/mesh/part.h"
 #include "core/model/optimizer.h"
-#include "core/program/compile.h"
 #include "core/program/offload_plan.h"
-#include "core/program/validate.h"
 #include "launcher/plan/degrees.h"
 #include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
@@ -112,18 +110,6 @@ std::vector<run::RankPlace> places(const cluster::Cluster& cluster, const Placem
   return out;
 }
 
-// What is chosen must not hang.
-Status validate_parts(std::span<const Part> parts, std::span<const program::Program> programs,
-                      const mesh::Layout& layout) {
-  std::vector<const program::Program*> places;
-  std::vector<const model::Architecture*> architectures;
-  for (std::size_t place = 0; place < parts.size(); ++place) {
-    places.push_back(&programs[place]);
-    architectures.push_back(&parts[place].architecture);
-  }
-  return program::validate_places(places, architectures, layout);
-}
-
 Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranking) {
   if (ranking.ranked.empty()) return tl::unexpected(nothing_fits(input, ranking));
   const Candidate& best = ranking.ranked.front();
@@ -134,9 +120,7 @@ Result<run::ShapePlan> shape_plan(const SearchInput& input, const Ranking& ranki
   plan.predicted = best.predicted;
   plan.rejected = summarize(ranking.rejected);
   PTRAIN_TRY(const auto parts, parts_of(input.architecture, best.layout));
-  PTRAIN_TRY(const auto programs, compile_parts(parts, best.layout, ranking.shape));
-  PTRAIN_CHECK(validate_parts(parts, programs, best.layout));
-  PTRAIN_TRY(plan.predicted.classes, classes_of(input, best.layout, parts, programs));
+  PTRAIN_TRY(plan.predicted.classes, classes_of(input, best.layout, parts));
   return plan;
 }
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/mesh/stages.h"
 #include "launcher/plan/degrees.h"
-#include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/order.h"
 
@@ -49,7 +49,7 @@ std::string heading(std::size_t width) {
 
 std::string row(std::size_t place, const Candidate& candidate, std::size_t width) {
   const run::Prediction& predicted = candidate.predicted;
-  const double total = static_cast<double>(total_bytes(candidate.bytes)) / kMib;
+  const double total = static_cast<double>(program::total_bytes(candidate.bytes)) / kMib;
   std::string text = fmt::format("  {:<4}{:<{}}{:>10}{:>11.0f}{:>6.1f}%{:>8.0f}", place,
                                  name_of(candidate.layout), width, duration(predicted.step_s),
                                  predicted.tokens_per_s, predicted.mfu * 100, total);
@@ -98,6 +98,26 @@ std::string shape_text(const run::ShapePlan& shape, const Ranking& ranking, std:
   return text;
 }
 
+// Of each stage, in the recipe's words; none where all multiply in the recipe's precision.
+json stage_dtypes_json(const mesh::Layout& layout) {
+  json words = json::array();
+  const auto num_layers = static_cast<int>(layout.layer_dtypes.size());
+  if (num_layers == 0) return words;
+  const auto stages = mesh::layers_of_stages(layout, num_layers);
+  for (std::size_t s = 0; stages && s < stages->size(); ++s) {
+    const auto first = static_cast<std::size_t>((*stages)[s].begin);
+    words.push_back(layout.layer_dtypes[first] == DType::kBFloat16 ? "bf16" : "fp32");
+  }
+  return words;
+}
+
+json stage_recompute_json(const mesh::Layout& layout) {
+  json words = json::array();
+  for (const recipe::Recompute recompute : layout.stage_recompute)
+    words.push_back(recipe::to_string(recompute));
+  return words;
+}
+
 json layout_json(const mesh::Layout& layout) {
   return {{"layout", name_of(layout)},
           {"dp", layout.dp},
@@ -106,6 +126,9 @@ json layout_json(const mesh::Layout& layout) {
           {"pp", layout.pp},
           {"virtual", layout.num_virtual},
           {"schedule", layout.schedule},
+          {"schedule_csv", layout.schedule_csv},
+          {"stages", layout.stage_layers},
+          {"head", layout.spread_head ? "all_stages" : "last_stage"},
           {"ring", layout.cp / layout.ulysses},
           {"ulysses", layout.ulysses},
           {"ep", layout.ep},
@@ -114,8 +137,11 @@ json layout_json(const mesh::Layout& layout) {
           {"micro_batch", layout.micro_batch},
           {"num_micro_batches", layout.num_micro_batches},
           {"recompute", recipe::to_string(layout.recompute)},
+          {"stage_recompute", stage_recompute_json(layout)},
+          {"stage_dtype", stage_dtypes_json(layout)},
           {"prefetch", layout.prefetch},
-          {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"}};
+          {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
+          {"shared_window", layout.shared_window}};
 }
 
 json candidate_json(const Candidate& candidate) {
@@ -148,11 +174,11 @@ json shape_json(const run::ShapePlan& shape, const Ranking& ranking) {
           {"program_hash", shape.predicted.classes.front().program_hash},
           {"why", why_first(ranking)},
           {"search",
-           {{"degrees", ranking.effort.degrees},
-            {"degrees_opened", ranking.effort.degrees_opened},
-            {"layouts", ranking.effort.layouts},
-            {"simulated", ranking.effort.simulated},
-            {"left", ranking.effort.left}}},
+           {{"degrees", ranking.effort.num_degrees},
+            {"degrees_opened", ranking.effort.num_degrees_opened},
+            {"layouts", ranking.effort.num_layouts},
+            {"simulated", ranking.effort.num_simulated},
+            {"left", ranking.effort.num_left}}},
           {"experts", experts_bound(ranking)},
           {"expert_load", ranking.expert_load},
           {"why_recompute", why_recompute(ranking)},

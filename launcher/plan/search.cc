@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "core/program/offload_plan.h"
-#include "launcher/plan/axes.h"
 #include "launcher/plan/evaluate.h"
-#include "launcher/plan/least_bytes.h"
-#include "launcher/plan/least_time.h"
+#include "launcher/plan/grounds.h"
 #include "launcher/plan/memory.h"
+#include "launcher/plan/nearest.h"
 #include "launcher/plan/order.h"
+#include "launcher/plan/refusals.h"
 
 namespace ptrain::plan {
 
@@ -22,110 +22,70 @@ namespace {
 
 using mesh::Layout;
 using recipe::Offload;
-using recipe::Recompute;
 
-// Times as many actions are simulated where nothing that fits has been found.
-constexpr std::int64_t kPatience = 4;
-constexpr std::size_t kKeptParts = 8;
+// Times as much work is done where nothing that fits has been found.
+constexpr std::int64_t kPatience = 2;
+constexpr std::int64_t kNearestShare = 3;  // a part of it, where none fits, to say which is nearest
+constexpr std::int64_t kFewestTried = 4;   // layouts, before it gives up
+constexpr std::int64_t kTriesAtLeast = 16;   // of them in all, where there are so many
 constexpr std::size_t kMostListed = 10'000;  // rejected layouts that are listed one by one
 
-Rejected too_large(const Layout& layout, std::int64_t bytes, std::int64_t memory) {
-  constexpr double kMib = 1024.0 * 1024.0;
-  return {layout, "more memory than a rank may have",
-          fmt::format("needs at least {:.0f} MiB a rank of {:.0f}",
-                      static_cast<double>(bytes) / kMib, static_cast<double>(memory) / kMib),
-          static_cast<double>(bytes - memory), Shortage::kRankMemory};
-}
-
-// What the ranks of a full node keep waiting in the host's memory: beside GPUs, offloaded state.
-std::int64_t waiting_bytes(const SearchInput& input, const Layout& layout,
-                           std::span<const Part> parts) {
-  if (!input.placement.on_gpus || layout.offload == Offload::kNone) return 0;
-  std::int64_t most = 0;
-  for (const Part& part : parts) {
-    const auto fullest = mesh::fullest_ranks(part.architecture, part.buffers);
-    most =
-        std::max(most, program::plan_offload(part.architecture, part.buffers, fullest).store_bytes);
-  }
-  return most * input.placement.ranks_per_node;
-}
-
-std::int64_t host_memory(const SearchInput& input) {
-  return std::ranges::min(input.cluster.nodes, {}, &cluster::Node::memory_bytes).memory_bytes;
-}
-
-Rejected too_much_waits(const Layout& layout, std::int64_t bytes, std::int64_t memory) {
-  constexpr double kGib = 1 << 30;
-  return {layout, "more offloaded state than a node has memory for",
-          fmt::format("{:.0f} GiB wait in a node's {:.0f} GiB", static_cast<double>(bytes) / kGib,
-                      static_cast<double>(memory) / kGib),
-          static_cast<double>(bytes - memory), Shortage::kNodeMemory};
-}
-
-// A layout, or a mix of degrees whose options are not looked into yet.
-struct Open {
-  double least_s = 0;  // weighed
-  bool is_mix = false;
-  Layout layout;
-  bool operator<(const Open& other) const {  // the last is taken first
-    if (least_s != other.least_s) return least_s > other.least_s;
-    if (is_mix != other.is_mix) return other.is_mix;
-    return is_plainer(other.layout, layout);
-  }
-};
-
-// What the parts of the model follow from.
-std::string cut_of(const Layout& layout) {
-  Layout cut = layout;
-  cut.zero = 1;
-  cut.micro_batch = cut.num_micro_batches = 1;
-  cut.recompute = Recompute::kNone;
-  cut.stage_recompute.clear();
-  return mesh::to_string(cut);
-}
-
-// Best first: of all mixes and layouts it knows, it looks next into the one that may be fastest, by
-// what it takes at least, and ends when that is slower than what it has simulated. So what is left
-// out is slower for certain, unless it ends before for want of time.
+// Best first: of all beginnings of layouts it knows, it goes on with the one that may be fastest,
+// by what its layouts take at least, and ends when that is slower than what it has simulated. So
+// what is left out is slower for certain, unless it ends before for want of time.
 class Search {
  public:
   Search(const SearchInput& input, Offload offload, Ranking& ranking)
-      : input_(input),
-        memory_(rank_memory(input)),
-        sample_(sample_of(input.architecture)),
-        ranking_(ranking) {
-    space_.num_ranks = input.placement.num_ranks;
-    space_.rows = input.shape.global_batch_tokens / input.shape.sequence;
-    space_.fixed = input.fixed;
-    space_.shared_window = input.placement.shares_memory();
-    space_.offload = offload;
-    space_.architecture = &input.architecture;
-    space_.sequence = input.shape.sequence;
-    space_.schedule_csv = input.schedule_csv;
-    space_.on_gpus = input.placement.on_gpus;
-    space_.sample = &sample_.architecture;
-    space_.balanced = &balanced_;
-    space_.schedules_later = true;
-  }
+      : input_(input), grounds_(input, offload), ranking_(ranking) {}
 
   Status run() {
-    Enumeration all = enumerate_degrees(space_);
-    reject(std::move(all.rejected));
-    ranking_.effort.degrees += std::ssize(all.legal);
-    for (const Layout& degrees : all.legal) PTRAIN_CHECK(add_mix(degrees));
-    while (!open_.empty() && open_.top().least_s <= limit_s_ && has_time()) {
-      const Open next = open_.top();
+    for (Beginning& one : expand(grounds_.start())) open_.push(std::move(one));
+    while (!open_.empty() && open_.top().least <= limit_s_ && has_time_for(0)) {
+      const Beginning next = open_.top();
       open_.pop();
-      PTRAIN_CHECK(next.is_mix ? open_mix(next.layout) : look_into(next.layout));
+      if (next.level == kLastLevel || is_due()) {
+        PTRAIN_CHECK(go_down(next));
+      } else {
+        for (Beginning& one : expand(next)) open_.push(std::move(one));
+      }
     }
     for (; !open_.empty(); open_.pop()) leave_out(open_.top());
+    ranking_.effort.work += grounds_.work();
     return {};
   }
 
  private:
-  bool has_time() const {
-    const bool found = !ranking_.ranked.empty();
-    return num_actions_ < input_.most_actions * (found ? 1 : kPatience);
+  // In the unit of kMostWork.
+  std::int64_t work() const { return ranking_.effort.work + grounds_.work(); }
+
+  bool has_time_for(std::int64_t more) const {
+    if (!ranking_.ranked.empty()) return work() + more < input_.most_work;
+    if (num_tried_ < kFewestTried && (num_tried_ == 0 || more < input_.most_work)) return true;
+    return work() + more < input_.most_work * kPatience;
+  }
+
+  // Whether it is time for a whole layout: with each, fewer may still be the fastest.
+  bool is_due() const { return work() - work_when_tried_ > input_.most_work / kTriesAtLeast; }
+
+  // To a whole layout, by the fastest choice of each level; as long as none fits, by turns by that
+  // which takes least memory.
+  Status go_down(Beginning next) {
+    const bool saves = ranking_.ranked.empty() && num_tried_ % 2 == 1;
+    const auto is_worse = [saves](const Beginning& a, const Beginning& b) {
+      return saves ? a.bytes > b.bytes : a < b;
+    };
+    while (next.level != kLastLevel) {
+      std::vector<Beginning> all = expand(next);
+      if (all.empty()) return {};
+      std::ranges::iter_swap(std::ranges::max_element(all, is_worse), all.end() - 1);
+      next = std::move(all.back());
+      all.pop_back();
+      for (Beginning& one : all) open_.push(std::move(one));
+    }
+    PTRAIN_CHECK(look_into(next));
+    num_tried_ += 1;
+    work_when_tried_ = work();
+    return {};
   }
 
   void reject(Rejected one) {
@@ -142,106 +102,64 @@ class Search {
     else
       listed.count = one.count;
   }
-  void reject(std::vector<Rejected> all) {
-    for (Rejected& one : all) reject(std::move(one));
+
+  // What may be the fastest, of all choices of the next level.
+  std::vector<Beginning> expand(const Beginning& beginning) {
+    const Level level = next_level(beginning.level);
+    Enumeration next = grounds_.next(beginning);
+    Effort& effort = ranking_.effort;
+    if (level == Level::kDegrees) effort.num_degrees += std::ssize(next.legal);
+    if (beginning.level == Level::kDegrees) effort.num_degrees_opened += 1;
+    if (level == kLastLevel) effort.num_layouts += std::ssize(next.legal);
+    for (Rejected& one : next.rejected) reject(std::move(one));
+    std::vector<Beginning> all;
+    for (Layout& layout : next.legal)
+      if (auto one = bounded(std::move(layout), level)) all.push_back(std::move(*one));
+    return all;
   }
 
-  // With which all layouts of a mix take no less time, or no less memory.
-  Layout fastest_options(Layout layout) const {
-    const recipe::Parallel& fixed = input_.fixed;
-    const std::int64_t rows = space_.rows / layout.num_data_ranks();
-    layout.micro_batch = fixed.micro_batch > 0 ? fixed.micro_batch : rows;
-    layout.num_micro_batches = std::max<std::int64_t>(1, rows / layout.micro_batch);
-    layout.zero = fixed.zero > 0 ? fixed.zero : 1;
-    layout.recompute = fixed.recompute.value_or(Recompute::kNone);
-    layout.prefetch = fixed.prefetch.value_or(kMostPrefetch);
-    return layout;
-  }
-  Layout smallest_options(Layout layout) const {
-    const recipe::Parallel& fixed = input_.fixed;
-    layout.micro_batch = std::max<std::int64_t>(1, fixed.micro_batch);
-    layout.num_micro_batches =
-        std::max<std::int64_t>(1, space_.rows / layout.num_data_ranks() / layout.micro_batch);
-    layout.zero = fixed.zero > 0 ? fixed.zero : 3;
-    if (layout.num_shards() == 1) layout.zero = 1;
-    layout.recompute = fixed.recompute.value_or(Recompute::kFull);
-    return layout;
-  }
-
-  Status add_mix(const Layout& degrees) {
-    PTRAIN_TRY(const CutSample cut, cut_sample(sample_, degrees));
-    LeastBytes bytes(input_, cut, counts_);
-    LeastTime time(input_, cut);
-    std::optional<Rejected> smallest;
-    for (const Layout& layout : pipelines_of(smallest_options(degrees), space_)) {
-      const std::int64_t least = bytes.of(layout);
-      if (!smallest || static_cast<double>(least - memory_) < smallest->excess)
-        smallest = too_large(layout, least, memory_);
+  // None: no layout that begins so fits, or is as fast as the first.
+  std::optional<Beginning> bounded(Layout layout, Level level) {
+    const std::int64_t memory = grounds_.memory();
+    const Bound bound = grounds_.bounds().of(layout, level);
+    if (bound.bytes > memory) {
+      reject(too_large(bound.smallest, bound.bytes, memory, true));
+      return std::nullopt;
     }
-    if (smallest && smallest->excess > 0) {
-      reject(std::move(*smallest));
+    const double least_s = weighed_seconds(layout, bound.seconds);
+    Beginning one{least_s, level, std::move(layout), bound.bytes};
+    if (one.least <= limit_s_) return one;
+    leave_out(one);
+    return std::nullopt;
+  }
+
+  // Why it is not simulated.
+  std::optional<Rejected> refusal_of(const Layout& layout) {
+    if (auto objection = grounds_.objection_to_schedule(layout))
+      return rejected_for(layout, std::move(*objection));
+    return too_long(layout, grounds_.bounds().work_to_compile(layout));
+  }
+
+  Status look_into(const Beginning& open) {
+    const Layout& layout = open.layout;
+    if (auto refused = refusal_of(layout)) {
+      reject(std::move(*refused));
       return {};
     }
-    double least_s = std::numeric_limits<double>::infinity();
-    for (const Layout& layout : pipelines_of(fastest_options(degrees), space_))
-      least_s = std::min(
-          least_s, time.of_all_from(layout, std::max<std::int64_t>(1, input_.fixed.micro_batch)));
-    open_.push({weighed_seconds(degrees, least_s), true, degrees});
-    return {};
-  }
-
-  Status open_mix(const Layout& degrees) {
-    ranking_.effort.degrees_opened += 1;
-    PTRAIN_TRY(const CutSample cut, cut_sample(sample_, degrees));
-    LeastBytes bytes(input_, cut, counts_);
-    LeastTime time(input_, cut);
-    Enumeration all = enumerate_options(space_, degrees);
-    reject(std::move(all.rejected));
-    ranking_.effort.layouts += std::ssize(all.legal);
-    for (Layout& layout : all.legal) {
-      const std::int64_t least = bytes.of(layout);
-      if (least > memory_) {
-        reject(too_large(layout, least, memory_));
-        continue;
-      }
-      Open one{weighed_seconds(layout, time.of(layout)), false, std::move(layout)};
-      if (one.least_s > limit_s_)
-        leave_out(one);
-      else
-        open_.push(std::move(one));
-    }
-    return {};
-  }
-
-  Result<const std::vector<Part>*> parts_for(const Layout& layout) {
-    if (parts_.size() > kKeptParts) parts_.clear();
-    std::vector<Part>& parts = parts_[cut_of(layout)];
-    if (parts.empty()) {
-      PTRAIN_TRY(parts, parts_of(input_.architecture, layout));
-    }
-    return &parts;
-  }
-
-  Status look_into(const Layout& layout) {
-    Space asked = space_;
-    asked.schedules_later = false;
-    if (auto objection = schedule_fits(layout, asked)) {
-      reject(rejected_for(layout, std::move(*objection)));
+    if (!has_time_for(grounds_.bounds().work_to_simulate(layout))) {
+      leave_out(open);
       return {};
     }
-    PTRAIN_TRY(const std::vector<Part>* parts, parts_for(layout));
-    Candidate candidate;
-    candidate.layout = layout;
-    PTRAIN_CHECK(simulate_candidate(input_, *parts, memory_, candidate));
-    ranking_.effort.simulated += 1;
-    num_actions_ += candidate.num_actions;
-    const std::int64_t bytes = total_bytes(candidate.bytes);
-    if (bytes > memory_) {
-      reject(too_large(layout, bytes, memory_));
+    PTRAIN_TRY(Candidate candidate, grounds_.simulate(layout, grounds_.memory()));
+    ranking_.effort.num_simulated += 1;
+    const std::int64_t bytes = program::total_bytes(candidate.bytes);
+    if (bytes > grounds_.memory()) {
+      reject(too_large(layout, bytes, grounds_.memory(), false));
       return {};
     }
-    if (const auto waiting = waiting_bytes(input_, layout, *parts); waiting > host_memory(input_)) {
-      reject(too_much_waits(layout, waiting, host_memory(input_)));
+    PTRAIN_TRY(const std::vector<Part>* parts, grounds_.parts_for(layout));
+    if (auto refused = waits_too_much(input_, layout, *parts)) {
+      reject(std::move(*refused));
       return {};
     }
     const double seconds = weighed_seconds(layout, candidate.predicted.step_s);
@@ -250,28 +168,26 @@ class Search {
     return {};
   }
 
-  void leave_out(const Open& one) {
-    if (one.least_s <= limit_s_) ranking_.effort.left += 1;
-    if (one.is_mix) return;
-    const bool is_slower = one.least_s > limit_s_;
-    reject({one.layout,
-            is_slower ? "slower than the first for certain" : "not simulated for want of time",
-            fmt::format("takes {:.4g} s or more", one.least_s / weighed_seconds(one.layout, 1)),
-            one.least_s, is_slower ? Shortage::kNone : Shortage::kTime});
+  void leave_out(const Beginning& one) {
+    if (one.least <= limit_s_) ranking_.effort.num_left += 1;
+    if (one.level != kLastLevel) return;
+    const bool is_slower = one.least > limit_s_;
+    reject({.layout = one.layout,
+            .reason =
+                is_slower ? "slower than the first for certain" : "not simulated for want of time",
+            .detail =
+                fmt::format("takes {:.4g} s or more", one.least / weighed_seconds(one.layout, 1)),
+            .excess = one.least,
+            .shortage = is_slower ? Shortage::kNone : Shortage::kTime});
   }
 
   const SearchInput& input_;
-  const std::int64_t memory_;
-  const Sample sample_;
+  Grounds grounds_;
   Ranking& ranking_;
-  Space space_;
-  std::map<int, std::vector<int>> balanced_;
-  StashCounts counts_;
-  std::priority_queue<Open> open_;
-  std::map<std::string, std::vector<Part>> parts_;
+  std::priority_queue<Beginning> open_;
   std::map<std::string, std::size_t> last_of_reason_;         // among the rejected
   double limit_s_ = std::numeric_limits<double>::infinity();  // weighed
-  std::int64_t num_actions_ = 0;
+  std::int64_t num_tried_ = 0, work_when_tried_ = 0;          // whole layouts
 };
 
 bool keeps_state(const model::Architecture& architecture) {
@@ -284,13 +200,28 @@ bool lacks_memory(const Ranking& ranking) {
       ranking.rejected, [](const Rejected& one) { return one.shortage == Shortage::kRankMemory; });
 }
 
-// Drops what a second search counts again: mixes of degrees, and what rules object to. Layouts of
+// Drops what a second search counts again: choices of degrees, and what rules object to. Layouts of
 // the first that do not fit or were left are layouts of their own.
 void count_again(Ranking& ranking) {
-  ranking.effort.degrees = ranking.effort.degrees_opened = 0;
+  ranking.effort.num_degrees = ranking.effort.num_degrees_opened = 0;
   std::erase_if(ranking.rejected, [](const Rejected& one) {
     return one.shortage == Shortage::kNone || one.shortage == Shortage::kRows;
   });
+}
+
+// Where nothing fits: the layout that comes closest, of both kinds.
+Status add_nearest(const SearchInput& input, std::vector<Offload> kinds, Ranking& ranking) {
+  std::optional<Rejected> nearest;
+  for (const Offload kind : kinds) {
+    const auto share = input.most_work / kNearestShare / std::ssize(kinds);
+    PTRAIN_TRY(auto found, nearest_to_fit(input, kind, share));
+    if (found && (!nearest || found->excess < nearest->excess)) nearest = std::move(found);
+  }
+  if (!nearest) return {};
+  nearest->is_nearest = true;
+  nearest->count = 0;  // it stands among the others
+  ranking.rejected.push_back(std::move(*nearest));
+  return {};
 }
 
 }  // namespace
@@ -299,12 +230,16 @@ Result<Ranking> search(const SearchInput& input) {
   Ranking ranking{
       input.shape.name, {}, {}, {}, rank_memory(input), expert_load(input.architecture)};
   const auto fixed = input.fixed.offload;
-  PTRAIN_CHECK(Search(input, fixed.value_or(Offload::kNone), ranking).run());
+  std::vector<Offload> kinds = {fixed.value_or(Offload::kNone)};
+  PTRAIN_CHECK(Search(input, kinds.front(), ranking).run());
   const bool offloads = !fixed && keeps_state(input.architecture);
   if (ranking.ranked.empty() && offloads && lacks_memory(ranking)) {
+    kinds.push_back(Offload::kOptimizer);
     count_again(ranking);
-    PTRAIN_CHECK(Search(input, Offload::kOptimizer, ranking).run());
+    PTRAIN_CHECK(Search(input, kinds.back(), ranking).run());
   }
+  if (ranking.ranked.empty() && lacks_memory(ranking))
+    PTRAIN_CHECK(add_nearest(input, kinds, ranking));
   rank_all(ranking.ranked, ranking.memory);
   return ranking;
 }

@@ -23,11 +23,12 @@ struct Candidate {
 
 // What a search looked into.
 struct Effort {
-  std::int64_t degrees = 0;         // legal mixes of degrees
-  std::int64_t degrees_opened = 0;  // of them those whose options were looked into
-  std::int64_t layouts = 0;         // legal layouts of these
-  std::int64_t simulated = 0;       // of these
-  std::int64_t left = 0;            // that no bound rules out, but for which there was no time
+  std::int64_t num_degrees = 0;         // legal choices of all degrees
+  std::int64_t num_degrees_opened = 0;  // of them those whose options were looked into
+  std::int64_t num_layouts = 0;         // legal layouts that this came to
+  std::int64_t num_simulated = 0;       // of these
+  std::int64_t num_left = 0;  // beginnings that no bound rules out, but for which there was no time
+  std::int64_t work = 0;      // in the unit of kMostWork
   bool operator==(const Effort&) const = default;
 };
 
@@ -41,8 +42,8 @@ struct Ranking {
   double expert_load = 0;   // that memory is planned for (memory.h)
 };
 
-// Of programs that a search simulates: some seconds.
-inline constexpr std::int64_t kMostActions = 6'000'000;
+// How much a search does: some seconds. A unit is what compiling and simulating an action takes.
+inline constexpr std::int64_t kMostWork = 6'000'000;
 
 struct SearchInput {
   const model::Architecture& architecture;
@@ -53,15 +54,16 @@ struct SearchInput {
   AttentionLoad attention;
   bool keeps_copy = false;        // recipe::keeps_copy
   std::string schedule_csv = {};  // of the file that `fixed` names as schedule
-  // After so many actions a search ends with the best that it has found. There is no clock, so that
-  // a plan is the same everywhere.
-  std::int64_t most_actions = kMostActions;
+  // After so much work a search ends with the best that it has found. There is no clock, so that a
+  // plan is the same everywhere.
+  std::int64_t most_work = kMostWork;
 };
 
-// Of a mix of degrees whose options are looked into, each layout is ranked or rejected, exactly
-// once (of very many rejected ones, one may stand for more: Rejected::count). Other mixes are
-// rejected as one layout, or not listed where their bound rules them out or time ran out (Effort).
-// What cannot fit by its parameters and states alone is not compiled, and what does not fit is not
+// Layouts are chosen step by step (Level in bounds.h). Each that is whole is ranked or rejected,
+// once (of very many rejected ones, one may stand for more: Rejected::count). A beginning is
+// rejected as one layout, the smallest that begins so, or not listed where its bound rules it out
+// or time ran out (Effort).
+// What cannot fit by its bound alone is not compiled, and what does not fit is not
 // simulated. Offloading only takes time: unless the recipe fixes it, layouts that offload are
 // looked into where no other fits. Best first by weighed_seconds (order.h). Those within kTie of
 // the first are ordered by the number of axes that share rows or experts, then by memory (in

@@ -10,6 +10,8 @@
 
 namespace ptrain::plan {
 
+class Cuts;
+
 // What one shape may be laid out over.
 struct Space {
   int num_ranks = 1;
@@ -21,16 +23,12 @@ struct Space {
   std::int64_t sequence = 0;      // tokens of a row
   std::string schedule_csv = {};  // of the file that `fixed` names as schedule
   bool on_gpus = false;
-  // The same model with one layer of each kind, which is cut faster (sample.h); null: there is
-  // none.
-  const model::Architecture* sample = nullptr;
+  // Of the model, for rules that ask what can be cut; null: they cut the model itself.
+  Cuts* cuts = nullptr;
   // Layers of stages that were balanced before, by the number of stages; null: none are kept.
   std::map<int, std::vector<int>>* balanced = nullptr;
   // schedule_fits is asked of those that are simulated alone: its answer takes the whole order.
   bool schedules_later = false;
-
-  // What rules cut into parts; null: nothing.
-  const model::Architecture* to_cut() const { return sample != nullptr ? sample : architecture; }
 };
 
 }  // namespace ptrain::plan

@@ -1,15 +1,14 @@
 #include "launcher/plan/stages.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "core/mesh/stages.h"
+#include "core/recipe/stage_lists.h"
 #include "core/schedule/csv.h"
 
 namespace ptrain::plan {
@@ -70,37 +69,15 @@ class Splitter {
   std::vector<Score> best_;
 };
 
-// What a recipe says of each stage, by commas.
+// One entry a stage.
 template <class T>
-struct Words {
-  std::string_view field, words;
-  std::optional<T> (*named)(std::string_view);
-};
-
-template <class T>
-Result<std::vector<T>> words_from(const std::string& text, int num_stages, const Words<T>& of) {
-  std::vector<T> all;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const auto word = text.substr(at, end - at);
-    const auto known = of.named(word);
-    if (!known)
-      return fail(ExitCode::kUsage, fmt::format("{}: '{}' is no word for it", of.field, word),
-                  fmt::format("give {} for each stage, separated by commas", of.words));
-    all.push_back(*known);
-    at = end + 1;
-  }
-  if (std::cmp_equal(all.size(), num_stages)) return all;
-  return fail(
-      ExitCode::kUsage,
-      fmt::format("{} has {} words, but pp x virtual is {}", of.field, all.size(), num_stages),
-      fmt::format("give {} words, or leave it out", num_stages));
-}
-
-std::optional<DType> dtype_named(std::string_view word) {
-  if (word == "fp32") return DType::kFloat32;
-  if (word == "bf16") return DType::kBFloat16;
-  return std::nullopt;
+Result<std::vector<T>> list_for(const char* field, recipe::StageList<T> list, int num_stages) {
+  if (!list) return fail(ExitCode::kUsage, fmt::format("{}: {}", field, list.error()));
+  if (std::cmp_equal(list->size(), num_stages)) return std::move(*list);
+  return fail(ExitCode::kUsage,
+              fmt::format("{} has {} {}, but pp x virtual is {}", field, list->size(),
+                          list->size() == 1 ? "entry" : "entries", num_stages),
+              fmt::format("give {} entries, or leave it out", num_stages));
 }
 
 }  // namespace
@@ -120,38 +97,25 @@ Result<std::vector<int>> balanced_stages(const model::Architecture& architecture
 }
 
 Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages) {
-  std::vector<int> counts;
-  for (const char* at = text.data(); at != text.data() + text.size();) {
-    const char* end = text.data() + text.size();
-    int count = 0;
-    const auto [next, error] = std::from_chars(at, end, count);
-    const bool goes_on = next != end && *next == ',' && next + 1 != end;
-    if (error != std::errc() || count < 1 || (next != end && !goes_on))
-      return fail(ExitCode::kUsage, fmt::format("parallel.stages: '{}' is no list of counts", text),
-                  "give whole numbers from 1 on, separated by commas: 9,8,9");
-    counts.push_back(count);
-    at = next == end ? end : next + 1;
-  }
-  const int sum = std::accumulate(counts.begin(), counts.end(), 0);
-  if (static_cast<int>(counts.size()) == num_stages && sum == num_layers) return counts;
+  auto counts = recipe::stage_layers_in(text);
+  if (!counts) return fail(ExitCode::kUsage, fmt::format("parallel.stages: {}", counts.error()));
+  const auto sum = std::accumulate(counts->begin(), counts->end(), std::int64_t{0});
+  if (std::cmp_equal(counts->size(), num_stages) && sum == num_layers) return std::move(*counts);
   return fail(
       ExitCode::kUsage,
       fmt::format("parallel.stages names {} layers in {} stages, but pp x virtual is {} and the "
                   "model has {} layers, embedding and head counted",
-                  sum, counts.size(), num_stages, num_layers),
+                  sum, counts->size(), num_stages, num_layers),
       fmt::format("give {} counts that add up to {}, or leave it out", num_stages, num_layers));
 }
 
 Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
                                                             int num_stages) {
-  return words_from(text, num_stages,
-                    Words<recipe::Recompute>{"parallel.stage_recompute", "none, selective or full",
-                                             recipe::recompute_named});
+  return list_for("parallel.stage_recompute", recipe::stage_recompute_in(text), num_stages);
 }
 
 Result<std::vector<DType>> stage_dtypes_from(const std::string& text, int num_stages) {
-  return words_from(text, num_stages,
-                    Words<DType>{"parallel.stage_dtype", "fp32 or bf16", dtype_named});
+  return list_for("parallel.stage_dtype", recipe::stage_dtypes_in(text), num_stages);
 }
 
 std::vector<DType> layer_dtypes_of(const mesh::Layout& layout, const Space& space) {

@@ -19,16 +19,15 @@ Result<std::vector<int>> balanced_stages(const model::Architecture& architecture
                                          std::int64_t sequence, int num_stages,
                                          bool spread_head = false);
 
-// What a recipe says ("9,8,9"). Errors (kUsage): not whole numbers by commas, not one a stage, not
-// all layers of the model; with what would do.
+// What a recipe says ("9,8,9"; recipe/stage_lists.h). Errors (kUsage): no such list, not one entry
+// a stage, not all layers of the model; with what would do.
 Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages);
 
-// What a recipe says of recomputation by stage ("none,full"). Errors (kUsage): other words, not one
-// a stage; with what would do.
+// The same of recomputation by stage ("none,full").
 Result<std::vector<recipe::Recompute>> stage_recompute_from(const std::string& text,
                                                             int num_stages);
 
-// The same of the dtype that stages multiply in ("fp32,bf16").
+// And of the dtype that stages multiply in ("fp32,bf16").
 Result<std::vector<DType>> stage_dtypes_from(const std::string& text, int num_stages);
 
 // By layer; none where the recipe says nothing of stages, or what does not suit the layout.

@@ -26,12 +26,6 @@ std::string devices_of(const run::RankPlace& place, const Seats& seats) {
   return place.gpu >= 0 ? fmt::format("GPU {}", place.gpu) : "";
 }
 
-double bytes_of(const run::ClassPrediction& one) {
-  double bytes = 0;
-  for (const Bytes part : one.bytes) bytes += static_cast<double>(part.value);
-  return bytes;
-}
-
 }  // namespace
 
 int ranks_per_node(const run::Plan& plan) {
@@ -78,9 +72,11 @@ std::string rank_map(const run::Plan& plan, const Seats& seats) {
   }
   for (const auto& shape : plan.shapes) {
     text += fmt::format("shape {}: {}\n", shape.name, supervise::in_words(shape.layout));
-    for (const auto& one : shape.predicted.classes)
-      text += fmt::format("  memory: {} on each of {} ranks\n",
-                          supervise::short_bytes(bytes_of(one)), one.count);
+    for (const auto& one : shape.predicted.classes) {
+      const auto bytes = static_cast<double>(program::total_bytes(one.bytes));
+      text += fmt::format("  memory: {} on each of {} ranks\n", supervise::short_bytes(bytes),
+                          one.count);
+    }
   }
   return text;
 }

@@ -69,7 +69,7 @@ TEST(ExpertMemory, IsPlannedByTheLoadAndToldByTheBound) {
   auto ranking = *search(input);
   ASSERT_FALSE(ranking.ranked.empty());
   const Candidate& first = ranking.ranked.front();
-  EXPECT_GE(first.most_bytes - total_bytes(first.bytes), (256 - 96) * row_bytes);
+  EXPECT_GE(first.most_bytes - program::total_bytes(first.bytes), (256 - 96) * row_bytes);
   EXPECT_TRUE(experts_bound(ranking).starts_with("memory is planned for"));
   // What fits by the load does, though the bound is above what there is.
   cluster.nodes[0].memory_bytes = 4 * (first.most_bytes - 1);

@@ -50,7 +50,7 @@ PlanInput input_with(std::int64_t memory_mib, std::optional<Offload> offload = s
 }
 
 std::int64_t bytes_of(const Planning& planning) {
-  return total_bytes(planning.plan.shapes[0].predicted.classes[0].bytes);
+  return program::total_bytes(planning.plan.shapes[0].predicted.classes[0].bytes);
 }
 
 TEST(OffloadPlan, IsChosenWhereNothingElseFits) {
@@ -78,10 +78,10 @@ TEST(OffloadPlan, IsChosenWhereNothingElseFits) {
     return note.find("MiB of optimizer state a rank on the disk") != std::string::npos;
   })) << to_text(*planned, true);
 
-  // One rank has one mix of degrees, which both searches look into, and so its count is one.
+  // One rank has one choice of degrees, which both searches look into, and so its count is one.
   const Ranking& ranking = planned->rankings[0];
-  EXPECT_EQ(ranking.effort.degrees, 1);
-  EXPECT_EQ(ranking.effort.degrees_opened, 1);
+  EXPECT_EQ(ranking.effort.num_degrees, 1);
+  EXPECT_EQ(ranking.effort.num_degrees_opened, 1);
   std::map<std::string, int> seen;
   for (const auto& one : ranking.ranked) seen[mesh::to_string(one.layout)] += 1;
   for (const auto& one : ranking.rejected) seen[mesh::to_string(one.layout)] += 1;

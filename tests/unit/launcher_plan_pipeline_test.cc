@@ -107,7 +107,7 @@ const std::vector<Refusal>& refusals() {
       {"WrongWord", fixed(4, 1, "1f1b", "", "none,all,full,none"),
        "what stages compute again does not suit the layout", "'all'"},
       {"WrongWords", fixed(4, 1, "1f1b", "", "none,full"),
-       "what stages compute again does not suit the layout", "give 4 words"},
+       "what stages compute again does not suit the layout", "give 4 entries"},
       {"NoStages", fixed(4, 1, "1f1b", "4;3;3"), "the layers do not make the stages", "9,8,9"},
   };
   return all;
@@ -186,11 +186,11 @@ TEST(PipelineLayouts, DTypesThatDoNotSuitAreRefused) {
   };
   for (const Case& value :
        {Case{2, "fp32,fp16", &free,
-             "parallel.stage_dtype: 'fp16' is no word for it; give fp32 or "
-             "bf16 for each stage, separated by commas"},
+             "parallel.stage_dtype: unknown value 'fp16' in the list; allowed: fp32, bf16 for each "
+             "stage, separated by commas"},
         Case{2, "bf16", &free,
-             "parallel.stage_dtype has 1 words, but pp x virtual is 2; give 2 "
-             "words, or leave it out"},
+             "parallel.stage_dtype has 1 entry, but pp x virtual is 2; give 2 "
+             "entries, or leave it out"},
         Case{1, "bf16", &free, "there is one stage: give precision in its place"},
         Case{2, "fp32,bf16", &tied,
              "layout: a tied head in another dtype than the embedding; give "

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <map>
 
+#include "launcher/plan/enumerate.h"
 #include "launcher/plan/evaluate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/plan.h"
@@ -99,29 +103,35 @@ TEST(Plan, IsCompleteAndFullySimulated) {
 }
 
 // Two ranks on one node, 12 rows: there are dp 2, shard 2, tp 2, pp 2, a ring of 2 and two Ulysses
-// ranks. 12 layouts of dp 2, and 12 of each zero of shard 2.
-TEST(Plan, EveryLayoutOfOpenedDegreesIsRankedOrRejectedOnce) {
+// ranks. What is not ranked does not fit, or is slower than the first.
+TEST(Plan, EveryLayoutIsRankedOrTooLargeOrSlower) {
   for (const std::int64_t memory : {8 * kGib, 304 * (kGib >> 10)}) {
     auto recipe = small_recipe();
     const Placement placement{2, 2, 1, 1.0, false};
     const auto cluster = machine(2, memory);
     const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
-    const auto ranking = search(
-        {*architecture, recipe.shapes[0], recipe.parallel, cluster, placement, {0.02, 16.5}});
+    const SearchInput input{*architecture, recipe.shapes[0], recipe.parallel,
+                            cluster,       placement,        {0.02, 16.5}};
+    const auto ranking = search(input);
     ASSERT_TRUE(ranking);
+    EXPECT_EQ(ranking->effort.num_degrees, 6);
+    EXPECT_EQ(ranking->effort.num_left, 0);
     std::map<std::string, int> seen;
     for (const auto& one : ranking->ranked) seen[name_of(one.layout)] += 1;
-    for (const auto& one : ranking->rejected) seen[name_of(one.layout)] += 1;
-    EXPECT_EQ(ranking->ranked.size() + ranking->rejected.size(), seen.size());
-    EXPECT_EQ(ranking->effort.degrees, 6);
-    EXPECT_EQ(ranking->effort.left, 0);
-    const auto count = [&](auto is_counted) {
-      return std::ranges::count_if(ranking->ranked, is_counted) +
-             std::ranges::count_if(ranking->rejected, is_counted);
-    };
-    EXPECT_EQ(count([](const auto& one) { return one.layout.shard == 2; }), 36);
-    const auto of_replicas = count([](const auto& one) { return one.layout.dp == 2; });
-    EXPECT_TRUE(of_replicas == 12 || of_replicas == 0) << of_replicas;
+    EXPECT_EQ(ranking->ranked.size(), seen.size());
+    Space space{2, 12, recipe.parallel};
+    space.shared_window = true;
+    space.architecture = &*architecture;
+    space.sequence = 32;
+    const double first_s = ranking->ranked.empty() ? 0 : ranking->ranked.front().predicted.step_s;
+    for (const mesh::Layout& layout : enumerate(space).legal) {
+      if (seen.contains(name_of(layout))) continue;
+      const auto candidate = evaluate(input, layout);
+      ASSERT_TRUE(candidate) << candidate.error().message;
+      EXPECT_TRUE(program::total_bytes(candidate->bytes) > rank_memory(input) ||
+                  candidate->predicted.step_s > first_s)
+          << name_of(layout);
+    }
   }
 }
 
@@ -142,13 +152,66 @@ TEST(Plan, ALongerStepIsCarriedOnInAStraightLine) {
   EXPECT_NEAR(step(4) - step(3), step(3) - step(2), 1e-9);
 }
 
-TEST(Plan, NothingFitsSaysWhatIsShort) {
-  const auto planning = plan_recipe(input_of(small_recipe(), machine(2, 290 << 20)));
+// Two ranks of 145 MiB, which libraries alone take. Of all layouts that are compiled one by
+// one, the nearest needs least.
+TEST(Plan, NothingFitsNamesTheLayoutThatNeedsLeast) {
+  const auto recipe = small_recipe();
+  const auto cluster = machine(2, 290 << 20);
+  const Placement placement{2, 2, 1, 1.0, false};
+  const auto architecture = model::make_architecture(recipe.model, DType::kFloat32);
+  const SearchInput input{*architecture, recipe.shapes[0], recipe.parallel,
+                          cluster,       placement,        {0.02, 16.5}};
+  std::int64_t least = kGib;
+  for (const auto offload : {recipe::Offload::kNone, recipe::Offload::kOptimizer}) {
+    Space space{2, 12, recipe.parallel};
+    space.shared_window = true;
+    space.offload = offload;
+    space.architecture = &*architecture;
+    space.sequence = 32;
+    for (const mesh::Layout& layout : enumerate(space).legal)
+      least = std::min(least, program::total_bytes(evaluate(input, layout)->bytes));
+  }
+  const auto planning = plan_recipe(input_of(recipe, cluster));
   ASSERT_FALSE(planning);
   EXPECT_EQ(planning.error().code, ExitCode::kNothingFits);
-  EXPECT_NE(planning.error().message.find("short by"), std::string::npos)
-      << planning.error().message;
+  constexpr double kMib = 1 << 20;
+  const double needed = static_cast<double>(least) / kMib;
+  const std::string nearest = fmt::format(": needs {:.0f} MiB a rank of 145)", needed);
+  const std::string missing = fmt::format("short by {:.0f} MiB a rank", std::ceil(needed - 145));
+  EXPECT_NE(planning.error().message.find(nearest), std::string::npos) << nearest;
+  EXPECT_NE(planning.error().message.find(missing), std::string::npos) << missing;
   EXPECT_FALSE(planning.error().hint.empty());
+  if (HasFailure()) std::puts(planning.error().message.c_str());
+}
+
+// One rank, one row a micro-batch, nothing computed again: there is one layout, and 5 MiB less than
+// it needs are 5 MiB short.
+TEST(Plan, NothingFitsSaysHowMuchIsShort) {
+  auto recipe = small_recipe();
+  recipe.parallel.micro_batch = 1;
+  recipe.parallel.recompute = recipe::Recompute::kNone;
+  recipe.parallel.offload = recipe::Offload::kNone;
+  const auto rich = plan_recipe(input_of(recipe, machine(1)));
+  ASSERT_TRUE(rich) << rich.error().message;
+  ASSERT_EQ(rich->rankings[0].ranked.size(), 1U);
+  const std::int64_t needed = program::total_bytes(rich->rankings[0].ranked[0].bytes);
+  const auto planning = plan_recipe(input_of(recipe, machine(1, needed - (5 << 20))));
+  ASSERT_FALSE(planning);
+  EXPECT_NE(planning.error().message.find("short by 5 MiB a rank"), std::string::npos)
+      << planning.error().message;
+  EXPECT_TRUE(plan_recipe(input_of(recipe, machine(1, needed))));
+}
+
+// Ten million micro-batches on one rank: about ten actions each.
+TEST(Plan, ProgramsThatAreTooLongAreRefused) {
+  auto recipe = small_recipe();
+  recipe.parallel.micro_batch = 1;
+  recipe.shapes[0].global_batch_tokens = 32 * std::int64_t{1'000'000};
+  const auto planning = plan_recipe(input_of(recipe, machine(1)));
+  ASSERT_FALSE(planning);
+  EXPECT_NE(planning.error().message.find("programs that are longer than can be compiled"),
+            std::string::npos)
+      << planning.error().message;
 }
 
 TEST(Plan, RowsThatCannotBeSharedAreExplained) {

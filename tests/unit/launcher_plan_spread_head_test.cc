@@ -132,13 +132,15 @@ TEST(SpreadHeadBounds, AreNeverAboveWhatIsSimulated) {
     const SearchInput input{architecture, shape, space.fixed, cluster, placement, {0.02, 16.5}};
     const auto legal = enumerate(space).legal;
     ASSERT_FALSE(legal.empty());
+    Cuts cuts(sample_of(architecture));
+    Pipelines pipelines(cuts.likes());
+    LeastTime time(input, cuts, pipelines);
+    LeastBytes bytes(input, cuts, pipelines);
     for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 50) {
       const auto candidate = evaluate(input, legal[i]);
       ASSERT_TRUE(candidate) << candidate.error().message;
-      const auto cut = cut_sample(sample_of(architecture), legal[i]);
-      StashCounts counts;
-      EXPECT_LE(LeastTime(input, *cut).of(legal[i]), candidate->predicted.step_s * (1 + 1e-9));
-      EXPECT_LE(LeastBytes(input, *cut, counts).of(legal[i]), total_bytes(candidate->bytes));
+      EXPECT_LE(time.of(legal[i]), candidate->predicted.step_s * (1 + 1e-9));
+      EXPECT_LE(bytes.of(legal[i]), program::total_bytes(candidate->bytes));
     }
   }
 }

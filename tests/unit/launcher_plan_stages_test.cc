@@ -64,7 +64,10 @@ TEST(StagesFromText, AreCountsOfAllLayers) {
     const auto stages = stages_from(text, 6, 2);
     EXPECT_FALSE(stages) << text;
   }
-  EXPECT_NE(stages_from("3;3", 6, 2).error().message.find("no list"), std::string::npos);
+  EXPECT_EQ(
+      stages_from("3;3", 6, 2).error().message,
+      "parallel.stages: '3;3' in the list is no count of layers; allowed: whole numbers from 1 "
+      "up, separated by commas without spaces, such as 9,8,9");
   const auto wrong = stages_from("3,2", 6, 2);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message,

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "core/mesh/part.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
@@ -25,15 +24,14 @@ std::optional<Objection> context_divides(const mesh::Layout& layout, const Space
         fmt::format("{} tokens over ring x ulysses {}; the nearest that divides is {}",
                     space.sequence, layout.cp, nearest_divisor(space.sequence, layout.cp)),
         static_cast<double>(space.sequence % layout.cp)};
-  if (space.to_cut() == nullptr) return std::nullopt;
   mesh::Layout alone;
   alone.tp = layout.tp;
   alone.cp = layout.cp;
   alone.ulysses = layout.ulysses;
-  const auto part = mesh::part_of(*space.to_cut(), alone, 0);
-  if (part) return std::nullopt;
-  const Error& error = part.error();
-  return Objection{"cp does not suit the model", detail_of(error), static_cast<double>(layout.cp)};
+  const Status can = can_be_cut(alone, space);
+  if (can) return std::nullopt;
+  return Objection{"cp does not suit the model", detail_of(can.error()),
+                   static_cast<double>(layout.cp)};
 }
 
 }  // namespace ptrain::plan

@@ -39,31 +39,73 @@ Differences differences_of_degrees(const mesh::Layout& layout, const recipe::Par
   return differences;
 }
 
+// Without a shard axis zero has no meaning; it is then only an offence where sharding was possible.
+void check_zero(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const bool could_shard = space.num_ranks > layout.pp * layout.tp * layout.cp;
+  const bool matters = layout.num_shards() > 1 || (space.fixed.shard == 0 && could_shard);
+  differences.check(space.fixed.zero > 0 && matters, "zero", space.fixed.zero,
+                    layout.num_shards() > 1 ? layout.zero : -1);
+}
+
+void check_micro_batch(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const std::int64_t wanted = space.fixed.micro_batch;
+  differences.check(wanted > 0, "micro_batch", wanted, layout.micro_batch);
+}
+
+void check_pipeline(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const recipe::Parallel& fixed = space.fixed;
+  differences.check(fixed.num_virtual > 0, "virtual", fixed.num_virtual, layout.num_virtual);
+  if (!fixed.schedule.empty() && layout.num_stages() == 1)
+    differences.add(fmt::format("schedule is fixed at {}", fixed.schedule));
+  if (!fixed.stages.empty() && layout.num_stages() == 1)
+    differences.add(fmt::format("stages are fixed at {}", fixed.stages));
+}
+
+void check_recompute(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const auto& wanted = space.fixed.recompute;
+  if (wanted && *wanted != layout.recompute)
+    differences.add(fmt::format("recompute is fixed at {}", recipe::to_string(*wanted)));
+}
+
 }  // namespace
 
 std::optional<Objection> degrees_are_as_fixed(const mesh::Layout& layout, const Space& space) {
   return differences_of_degrees(layout, space.fixed).objection();
 }
 
+std::optional<Objection> zero_is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  Differences differences;
+  check_zero(layout, space, differences);
+  return differences.objection();
+}
+
+std::optional<Objection> micro_batch_is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  Differences differences;
+  check_micro_batch(layout, space, differences);
+  return differences.objection();
+}
+
+std::optional<Objection> pipeline_is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  Differences differences;
+  check_pipeline(layout, space, differences);
+  return differences.objection();
+}
+
+std::optional<Objection> recompute_is_as_fixed(const mesh::Layout& layout, const Space& space) {
+  Differences differences;
+  check_recompute(layout, space, differences);
+  return differences.objection();
+}
+
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  const auto& fixed = space.fixed;
-  Differences differences = differences_of_degrees(layout, fixed);
-  differences.check(fixed.num_virtual > 0, "virtual", fixed.num_virtual, layout.num_virtual);
-  if (!fixed.schedule.empty() && layout.num_stages() == 1)
-    differences.add(fmt::format("schedule is fixed at {}", fixed.schedule));
-  if (!fixed.stages.empty() && layout.num_stages() == 1)
-    differences.add(fmt::format("stages are fixed at {}", fixed.stages));
-  // Without a shard axis zero has no meaning; it is then only an offence where sharding was
-  // possible.
-  const bool could_shard = space.num_ranks > layout.pp * layout.tp * layout.cp;
-  const bool zero_matters = layout.num_shards() > 1 || (fixed.shard == 0 && could_shard);
-  differences.check(fixed.zero > 0 && zero_matters, "zero", fixed.zero,
-                    layout.num_shards() > 1 ? layout.zero : -1);
-  differences.check(fixed.micro_batch > 0, "micro_batch", fixed.micro_batch, layout.micro_batch);
-  if (fixed.recompute && *fixed.recompute != layout.recompute)
-    differences.add(fmt::format("recompute is fixed at {}", recipe::to_string(*fixed.recompute)));
-  differences.check(fixed.prefetch.has_value() && layout.gathers_each_use(), "prefetch",
-                    fixed.prefetch.value_or(0), layout.prefetch);
+  Differences differences = differences_of_degrees(layout, space.fixed);
+  check_zero(layout, space, differences);
+  check_micro_batch(layout, space, differences);
+  check_pipeline(layout, space, differences);
+  check_recompute(layout, space, differences);
+  const std::optional<int>& prefetch = space.fixed.prefetch;
+  differences.check(prefetch.has_value() && layout.gathers_each_use(), "prefetch",
+                    prefetch.value_or(0), layout.prefetch);
   return differences.objection();
 }
 

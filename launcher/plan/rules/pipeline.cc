@@ -1,5 +1,7 @@
 #include "core/program/pipeline.h"
 
+#include <fmt/format.h>
+
 #include "core/mesh/part.h"
 #include "launcher/plan/rules/rules.h"
 #include "launcher/plan/stages.h"
@@ -12,6 +14,16 @@ Objection from(const char* reason, const Error& error, const mesh::Layout& layou
 }
 
 }  // namespace
+
+std::optional<Objection> every_rank_has_layers(const mesh::Layout& layout, const Space& space) {
+  if (space.architecture == nullptr) return std::nullopt;
+  const auto num_layers = std::ssize(space.architecture->layers);
+  if (layout.pp <= num_layers) return std::nullopt;
+  return Objection{"more pipeline ranks than layers",
+                   fmt::format("pp is {}, but the model has {} layers, embedding and head counted",
+                               layout.pp, num_layers),
+                   static_cast<double>(layout.pp - num_layers)};
+}
 
 std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& space) {
   if (layout.num_stages() == 1) return std::nullopt;

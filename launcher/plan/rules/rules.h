@@ -23,6 +23,10 @@ struct Objection {
   Shortage shortage = Shortage::kNone;
 };
 
+// Whether ranks of these degrees can have parts of the model, were there one stage. Errors: those
+// of mesh::part_of.
+Status can_be_cut(const mesh::Layout& degrees, const Space& space);
+
 // An objection's detail: what is wrong and what to do.
 std::string detail_of(const Error& error);
 
@@ -36,6 +40,7 @@ struct Rule {
 std::optional<Objection> is_available(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> every_rank_has_layers(const mesh::Layout& layout, const Space& space);
 // Once `schedule` is set, which sets the stages too.
 std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space);
@@ -48,8 +53,13 @@ std::optional<Objection> context_divides(const mesh::Layout& layout, const Space
 std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);
 // Experts and ranks over ep, columns of experts over etp.
 std::optional<Objection> experts_divide(const mesh::Layout& layout, const Space& space);
-// Asked before options are looked into, so that they are not for degrees that nobody wants.
+// Asked as soon as a choice is made, so that nothing is looked into that nobody wants.
 std::optional<Objection> degrees_are_as_fixed(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> zero_is_as_fixed(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> micro_batch_is_as_fixed(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> pipeline_is_as_fixed(const mesh::Layout& layout, const Space& space);
+std::optional<Objection> recompute_is_as_fixed(const mesh::Layout& layout, const Space& space);
+// All of it.
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space);
 
 std::span<const Rule> rules();

@@ -1,19 +1,17 @@
 #include <fmt/format.h>
 
-#include "core/mesh/part.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
 
 // Heads, widths, vocabulary, and optimizers that work on whole matrices.
 std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space& space) {
-  if (layout.tp == 1 || space.to_cut() == nullptr) return std::nullopt;
+  if (layout.tp == 1) return std::nullopt;
   mesh::Layout alone;
   alone.tp = layout.tp;
-  const auto part = mesh::part_of(*space.to_cut(), alone, 0);
-  if (part) return std::nullopt;
-  const Error& error = part.error();
-  return Objection{"tp does not divide the model", detail_of(error),
+  const Status can = can_be_cut(alone, space);
+  if (can) return std::nullopt;
+  return Objection{"tp does not divide the model", detail_of(can.error()),
                    static_cast<double>(layout.tp)};
 }
 
