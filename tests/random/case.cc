@@ -54,6 +54,7 @@ const std::vector<Field>& fields() {
       {"micro_batch", &Case::micro_batch, true},
       {"recompute", &Case::recompute, true},
       {"stage_recompute", &Case::stage_recompute, true},
+      {"stage_dtype", &Case::stage_dtype, true},
       {"offload", &Case::offload, true},
       {"prefetch", &Case::prefetch, true},
       {"window", &Case::window, true},

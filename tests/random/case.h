@@ -31,6 +31,7 @@ struct Case {
   std::int64_t micro_batch = 1;
   std::string recompute = "none", offload = "none";
   std::string stage_recompute;  // empty: as `recompute`
+  std::string stage_dtype;      // empty: all as `precision`
   std::int64_t prefetch = 1, window = 0;
 
   std::int64_t num_ranks() const { return dp * shard * ring * ulysses * tp * pp; }

@@ -85,6 +85,8 @@ const std::vector<Kind>& kinds() {
       {"selective", [](const Case& one) { return one.recompute == "selective"; }, 10},
       {"full", [](const Case& one) { return one.recompute == "full"; }, 10},
       {"recompute by stage", [](const Case& one) { return !one.stage_recompute.empty(); }, 5},
+      {"bf16 in some stages",
+       [](const Case& one) { return one.stage_dtype.find("bf16") != std::string::npos; }, 2},
       {"own stages", [](const Case& one) { return !one.stages.empty(); }, 5},
       {"spread head", [](const Case& one) { return one.spread_head != 0; }, 10},
       {"fp32", [](const Case& one) { return one.precision == "fp32"; }, 5},

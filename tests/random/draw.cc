@@ -117,11 +117,12 @@ std::string draw_stages(Dice& dice, std::int64_t num_layers, std::int64_t num_st
   return text;
 }
 
-// What each stage computes again.
-std::string draw_words(Dice& dice, std::int64_t num_stages) {
+// One for each stage.
+std::string draw_words(Dice& dice, std::int64_t num_stages,
+                       std::initializer_list<const char*> words) {
   std::string text;
   for (std::int64_t stage = 0; stage < num_stages; ++stage)
-    text += (stage == 0 ? "" : ",") + std::string(dice.of({"none", "selective", "full"}));
+    text += fmt::format("{}{}", stage == 0 ? "" : ",", dice.of(words));
   return text;
 }
 
@@ -166,7 +167,11 @@ class Walk {
     if (num_stages <= num_layers && dice_.percent(30))
       case_.stages = space_.fixed.stages = draw_stages(dice_, num_layers, num_stages);
     if (dice_.percent(20))
-      case_.stage_recompute = space_.fixed.stage_recompute = draw_words(dice_, num_stages);
+      case_.stage_recompute = space_.fixed.stage_recompute =
+          draw_words(dice_, num_stages, {"none", "selective", "full"});
+    if (case_.precision == "fp32" && dice_.percent(90))
+      case_.stage_dtype = space_.fixed.stage_dtype =
+          draw_words(dice_, num_stages, {"fp32", "bf16"});
     if (case_.tied == 0 && dice_.percent(30)) {
       space_.fixed.head = recipe::Head::kAllStages;
       layout_.spread_head = true;

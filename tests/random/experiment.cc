@@ -160,6 +160,7 @@ plan::Space space_of(const Case& one, const model::Architecture& architecture) {
   space.fixed.stages = one.pp > 1 ? one.stages : "";
   if (one.spread_head != 0) space.fixed.head = recipe::Head::kAllStages;
   space.fixed.stage_recompute = one.stage_recompute;
+  space.fixed.stage_dtype = one.stage_dtype;
   space.shared_window = one.window != 0;
   if (one.offload == "optimizer") space.offload = recipe::Offload::kOptimizer;
   space.architecture = &architecture;
@@ -182,6 +183,7 @@ Result<mesh::Layout> layout_of(const Case& one, const model::Architecture& archi
     layout.schedule = one.schedule;
   }
   PTRAIN_TRY(layout.stage_layers, plan::stage_layers_of(layout, space));
+  layout.layer_dtypes = plan::layer_dtypes_of(layout, space);
   if (one.stage_recompute.empty()) return layout;
   PTRAIN_TRY(layout.stage_recompute,
              plan::stage_recompute_from(one.stage_recompute, layout.num_stages()));
@@ -217,8 +219,10 @@ parity::Experiment experiment_of(const Case& one) {
 
 parity::Experiment one_rank(const Case& one) {
   parity::Experiment experiment = experiment_of(one);
-  experiment.layout = {};
-  experiment.layout.micro_batch = one.rows;
+  mesh::Layout alone;
+  alone.micro_batch = one.rows;
+  alone.layer_dtypes = experiment.layout.layer_dtypes;
+  experiment.layout = alone;
   return experiment;
 }
 

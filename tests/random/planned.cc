@@ -28,6 +28,7 @@ recipe::Parallel parallel_of(const Case& one) {
   }
   parallel.micro_batch = one.micro_batch;
   parallel.stage_recompute = one.stage_recompute;
+  parallel.stage_dtype = one.stage_dtype;
   if (one.stage_recompute.empty()) parallel.recompute = recipe::recompute_named(one.recompute);
   parallel.prefetch = degree(one.prefetch);
   parallel.offload =

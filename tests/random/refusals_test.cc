@@ -103,6 +103,7 @@ bool has_pipeline(Case& one) {
   one.num_virtual = 2;
   one.stages.clear();  // both name stages
   one.stage_recompute.clear();
+  one.stage_dtype.clear();
   return true;
 }
 

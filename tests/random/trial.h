@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/parity/trajectory.h"
@@ -26,7 +27,8 @@ class Trials {
  private:
   const parity::Trajectory& truth(const Case& one);
 
-  std::string problem_;  // of the run on one rank that is kept
+  // Of the run on one rank that is kept: what it trained, and in which dtypes by layer.
+  std::pair<std::string, std::vector<DType>> problem_;
   parity::Trajectory truth_;
 };
 
