@@ -92,6 +92,26 @@ TEST(Bounds, AreNeverAboveWhatIsSimulated) {
   }
 }
 
+// What was found out for other layouts is taken for those that are alike in all that counts.
+TEST(Bounds, DoNotDependOnWhatWasAskedBefore) {
+  for (const Problem& problem : problems()) {
+    const SearchInput input = problem.input();
+    const auto legal = enumerate(problem.space()).legal;
+    Cuts cuts(sample_of(input.architecture));
+    Pipelines pipelines(cuts.likes());
+    LeastTime time(input, cuts, pipelines);
+    LeastBytes bytes(input, cuts, pipelines);
+    for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 200) {
+      Cuts own_cuts(sample_of(input.architecture));
+      Pipelines own(own_cuts.likes());
+      EXPECT_EQ(time.of(legal[i]), LeastTime(input, own_cuts, own).of(legal[i]))
+          << problem.model.family << " " << name_of(legal[i]);
+      EXPECT_EQ(bytes.of(legal[i]), LeastBytes(input, own_cuts, own).of(legal[i]))
+          << problem.model.family << " " << name_of(legal[i]);
+    }
+  }
+}
+
 // A pipeline of three ranks with stages that differ, 60 micro-batches: what is carried on from 18
 // or 9 is what all of them take, as a file with the same order has them simulated.
 TEST(Evaluate, CarriesPipelinesOnAsIfAllWereSimulated) {
