@@ -31,8 +31,8 @@ struct Enumeration {
 };
 
 // Every layout of the space, each either legal or rejected, in a fixed order: all values of all
-// axes (axes.h), cut short where a rule (rules.h) objects, so that a choice of degrees that cannot be
-// is listed once, without its micro-batches and options.
+// axes (axes.h), cut short where a rule (rules.h) objects, so that a choice of degrees that cannot
+// be is listed once, without its micro-batches and options.
 Enumeration enumerate(const Space& space);
 
 // The same in steps: with no axis set, and what becomes of a layout by setting those from `begin`
