@@ -77,10 +77,9 @@ Result<run::Plan> plan_again(const run::Plan& plan, const recipe::Recipe& recipe
   return std::move(planning.plan);
 }
 
-// The plan with the overrides, in place of the run's own; the folder of each attempt keeps the one
-// that it ran on.
-Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan& plan,
-                               const ResumeArguments& arguments, const Planner& planner) {
+// The plan with the overrides.
+Result<run::Plan> changed_plan(const run::Plan& plan, const ResumeArguments& arguments,
+                               const Planner& planner) {
   PTRAIN_TRY(const auto recipe, recipe::override_recipe(plan.recipe, all_overrides(arguments)));
   const auto differences = resume::differences(plan.recipe, recipe);
   for (const auto& difference : differences) say("changed: " + resume::to_string(difference));
@@ -92,11 +91,17 @@ Result<run::Plan> changed_plan(const run::Directory& directory, const run::Plan&
   }
   changed.recipe = recipe;
   changed.recipe_hash = recipe::identity_of(recipe);
-  PTRAIN_CHECK(write_plan(directory.plan(), changed));
-  supervise::EventLog log(directory);
-  PTRAIN_CHECK(
-      log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(changed)}}));
   return changed;
+}
+
+// A plan in place of the run's own, once nothing refuses it; the folder of each attempt keeps the
+// one that it ran on.
+Status keep_plan(const run::Directory& directory, const run::Plan& plan) {
+  PTRAIN_TRY(const run::Plan kept, read_plan(directory.plan()));
+  if (plan == kept) return {};
+  PTRAIN_CHECK(write_plan(directory.plan(), plan));
+  supervise::EventLog log(directory);
+  return log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}});
 }
 
 Status check_not_beyond(const run::Plan& plan, std::int64_t step) {
@@ -121,7 +126,7 @@ Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
   const std::int64_t step = supervise::newest_step(directory);
   if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (!all_overrides(arguments).empty()) {
-    PTRAIN_TRY(plan, changed_plan(directory, plan, arguments, planner));
+    PTRAIN_TRY(plan, changed_plan(plan, arguments, planner));
     PTRAIN_CHECK(check_not_beyond(plan, step));
   }
   if (is_finished(directory, plan)) {
@@ -139,6 +144,7 @@ Result<ExitCode> resume_here(const ResumeArguments& arguments, const run::Direct
   if (!plan) return ExitCode::kDone;
   supervise::StopSignals signals;
   PTRAIN_TRY(const auto backend, check_start(*plan));
+  PTRAIN_CHECK(keep_plan(directory, *plan));
   return start_run({directory, *plan, *backend}, lock, signals);
 }
 
@@ -156,13 +162,17 @@ Status check_no_job(const run::Directory& directory) {
 // The plan for the nodes of the job, which may be others than before.
 Result<std::optional<run::Plan>> plan_in_job(const run::Directory& directory,
                                              const ResumeArguments& arguments,
-                                             const submit::LoginNode& seen, int num_nodes) {
+                                             const submit::LoginNode& seen,
+                                             const recipe::Slurm& slurm) {
   const Planner planner = [&](const auto& loaded) { return plan_job(loaded, seen); };
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));  // until the job needs it
   PTRAIN_TRY(auto plan, plan_to_go_on(directory, arguments, planner));
-  if (!plan || run::num_nodes(*plan) == num_nodes) return plan;
-  PTRAIN_TRY(plan, plan_again(*plan, plan->recipe, planner));
-  PTRAIN_CHECK(write_plan(directory.plan(), *plan));
+  if (!plan) return plan;
+  if (run::num_nodes(*plan) != std::max(1, slurm.nodes)) {
+    PTRAIN_TRY(plan, plan_again(*plan, plan->recipe, planner));
+  }
+  PTRAIN_CHECK(submit::check_gpus(*plan, slurm.gpus_per_node));
+  PTRAIN_CHECK(keep_plan(directory, *plan));
   return plan;
 }
 
@@ -171,11 +181,9 @@ Result<ExitCode> resume_in_job(const ResumeArguments& arguments, const run::Dire
   PTRAIN_CHECK(check_no_job(directory));
   PTRAIN_TRY(submit::Job job, job_for(directory.root, recipe));
   PTRAIN_TRY(const submit::LoginNode seen, look_around(job));
-  const int num_nodes = std::max(1, recipe.cluster.slurm.nodes);
   supervise::StopSignals signals;
-  PTRAIN_TRY(const auto plan, plan_in_job(directory, arguments, seen, num_nodes));
+  PTRAIN_TRY(const auto plan, plan_in_job(directory, arguments, seen, recipe.cluster.slurm));
   if (!plan) return ExitCode::kDone;
-  PTRAIN_CHECK(submit::check_gpus(*plan, recipe.cluster.slurm.gpus_per_node));
   job.ranks_per_node = submit::ranks_per_node(*plan);
   const auto earlier = submit::read_job(directory);
   return hand_over({job, earlier ? earlier->recipe : directory.recipe(), arguments.detach}, seen,

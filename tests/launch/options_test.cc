@@ -103,6 +103,22 @@ TEST_F(Options, NodesThatNobodyAskedForAreNamed) {
   EXPECT_TRUE(said("asks for 3 nodes, 'two' has 2")) << output_;
 }
 
+// What is refused changes nothing: the run goes on as it was.
+TEST_F(Options, ARefusedChangeOfARunIsNotKept) {
+  EXPECT_EQ(end_of(start_run("0:segv@15")), 11) << output_;
+  const std::string plan = read(run_.plan());
+  EXPECT_EQ(
+      run_command({"resume", run_.root, "shapes.0.steps=1", "shapes.1.steps=1", "--allow-changes"}),
+      2);
+  EXPECT_TRUE(said("10 steps are done already, but the changed recipe has 2")) << output_;
+  EXPECT_EQ(read(run_.plan()), plan);
+  EXPECT_EQ(run_command({"resume", run_.root, "seed=7"}), 2);
+  EXPECT_TRUE(said("seed: 1 -> 7") && said("--allow-changes")) << output_;
+  EXPECT_EQ(read(run_.plan()), plan);
+  EXPECT_EQ(run_command({"resume", run_.root}), 0) << output_;
+  EXPECT_EQ(verdict().step, 40);
+}
+
 // The remedy of a failure is a command that works as it stands.
 TEST_F(Options, TheCommandOfAVerdictWorks) {
   EXPECT_EQ(end_of(start_run("0:segv@2")), 11) << output_;
