@@ -32,6 +32,7 @@ class FakeSrun : public start::Backend {
   start::LauncherReport report(std::string_view) const override { return {}; }
   Result<std::string> control_host() const override { return "127.0.0.1"; }
   bool kills_on_term() const override { return true; }
+  bool binds(const start::Launch&) const override { return false; }
   int files_of_rank() const override { return 1; }
 
  private:
