@@ -63,7 +63,7 @@ void multiply(const Block& whole) {
   // On the stack: it is much too often needed for the heap, and too little to be counted.
   alignas(64) Pair packed_b[kWidth * kPairs];
   for (std::int64_t j = 0; j < whole.cols; j += kWidth)
-    for (std::int64_t k = 0; k < whole.depth; k += kDepth)
+    for (std::int64_t k = 0; k == 0 || k < whole.depth; k += kDepth)  // an empty sum is zero
       multiply_block({whole.a.from(0, k), whole.b.from(j, k), whole.c + j, whole.stride, whole.rows,
                       std::min(kWidth, whole.cols - j), std::min(kDepth, whole.depth - k),
                       whole.accumulate || k > 0},
@@ -84,6 +84,7 @@ bool uses_bf16_gemm() {
 
 void bf16_gemm(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
   const std::int64_t inner = checked_inner(a, b, c, options);
+  if (c.rows == 0) return;
   const Block whole{operand(a, !options.transpose_a),
                     operand(b, options.transpose_b),
                     c.as<float>(),

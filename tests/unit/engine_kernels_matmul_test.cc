@@ -60,12 +60,20 @@ TEST(Matmul, StridedRowsInEveryOrientation) {
 // The products of bfloat16 values are exact in float32: only the sum rounds.
 TEST(Matmul, MultipliesBFloat16IntoFloat32) { expect_products<BFloat16, float>(1e-5); }
 
-// Whole tiles and parts of them, more than one block of columns and of k, k even and odd; rows that
-// start with whole pairs of numbers and such that do not (Matrix puts gaps of 2 and 3 behind them).
+// Nothing at all, whole tiles and parts of them, more than one block of columns and of k, k even
+// and odd; rows that start with whole pairs of numbers and such that do not (Matrix puts gaps of 2
+// and 3 behind them).
 TEST(Matmul, MultipliesBFloat16WithUnitsThatTheLibraryLeavesIdle) {
   if (!has_bf16_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
-  for (const Sizes sizes :
-       {Sizes{1, 1, 1}, {6, 64, 2}, {12, 128, 512}, {13, 70, 33}, {6, 257, 514}, {25, 300, 1025}})
+  for (const Sizes sizes : {Sizes{1, 1, 1},
+                            {3, 5, 0},
+                            {0, 5, 3},
+                            {5, 0, 3},
+                            {6, 64, 2},
+                            {12, 128, 512},
+                            {13, 70, 33},
+                            {6, 257, 514},
+                            {25, 300, 1025}})
     expect_products<BFloat16, float>(3e-4, sizes, &bf16_gemm);
 }
 

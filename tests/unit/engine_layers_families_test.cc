@@ -114,7 +114,7 @@ struct Case {
   }
   double logits_bound() const {
     if (dtype == DType::kBFloat16) return has_experts ? 2.5e-2 : 2e-2;
-    return dtype == DType::kFloat64 ? 1e-9 : has_experts ? 5e-6 : 1e-6;
+    return dtype == DType::kFloat64 ? 1e-9 : has_experts ? 5e-6 : 2e-6;
   }
   double router_bound() const {
     if (dtype == DType::kBFloat16) return 5e-2;
