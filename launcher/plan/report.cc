@@ -57,7 +57,7 @@ std::string row(std::size_t place, const Candidate& candidate, std::size_t width
   for (const MemoryClass shown : kShownClasses) {
     const double value = mib(candidate.bytes[static_cast<std::size_t>(shown)]);
     other -= value;
-    text += fmt::format("{:>7.1f}", value);
+    text += value < 10'000 ? fmt::format("{:>7.1f}", value) : fmt::format("{:>7.0f}", value);
   }
   return text + fmt::format("{:>7.0f}\n", other);
 }

@@ -72,5 +72,19 @@ TEST(Report, GivesListsByStageInTheWordsOfTheRecipe) {
   EXPECT_EQ(json["head"], "all_stages");
 }
 
+// A stash of 111,638.5 MiB behind 3,576.8 MiB gathered, as DeepSeek-V3 has on thousands of ranks.
+TEST(Report, KeepsLargeColumnsApart) {
+  Planning planning;
+  Candidate& candidate = planning.rankings.emplace_back().ranked.emplace_back();
+  const auto set = [&](program::MemoryClass which, double mib) {
+    candidate.bytes[static_cast<std::size_t>(which)] =
+        Bytes{static_cast<std::int64_t>(mib * (1 << 20))};
+  };
+  set(program::MemoryClass::kGather, 3576.8);
+  set(program::MemoryClass::kStash, 111638.5);
+  planning.plan.shapes.emplace_back();
+  EXPECT_NE(to_text(planning, false).find(" 3576.8 111638 "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ptrain::plan
