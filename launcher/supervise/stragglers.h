@@ -10,8 +10,8 @@
 namespace ptrain::supervise {
 
 // Finds what holds all ranks up, by what heartbeats say: a rank that computes or reads data while
-// the others wait for it in their collectives, again and again; or, where all wait alike, a node
-// whose network is slow. Ranks that only exchange little give no news.
+// the others wait for it in their collectives; or, where all wait alike, a node whose network is
+// slow. Ranks that only exchange little give no news.
 class Stragglers {
  public:
   explicit Stragglers(std::vector<std::string> nodes);  // of each rank
@@ -22,17 +22,20 @@ class Stragglers {
   std::optional<std::string> news();
 
  private:
+  // What a rank's heartbeats within steps say, in all.
   struct Looks {
-    int num = 0, waiting = 0;
-    run::Heartbeat first, last;
-    double round_trips_s = 0;
+    int num = 0;
+    std::int64_t num_steps = 0;
+    double steps_s = 0, data_s = 0, waited_s = 0, round_trips_s = 0;
+    run::Heartbeat last;  // of any phase
 
-    double share() const { return static_cast<double>(waiting) / num; }
+    double share() const { return steps_s > 0 ? waited_s / steps_s : 0; }  // that it waits
     double round_trip_s() const { return round_trips_s / num; }
-    double data_s() const;     // of a step
-    double compute_s() const;  // likewise
+    double data_of_step_s() const { return data_s / static_cast<double>(num_steps); }
+    double compute_of_step_s() const;
   };
 
+  bool has_enough() const;
   std::optional<std::string> slow_rank(double middle_share);
   std::optional<std::string> slow_network(double middle_share);
   std::string cause(const Looks& rank) const;
