@@ -34,11 +34,11 @@ Result<ExitCode> resume_checkpoint(const ResumeArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), arguments.slurm.begin(), arguments.slurm.end());
   PTRAIN_TRY(const auto loaded, recipe::read_recipe(arguments.recipe, overrides));
-  PTRAIN_CHECK(check_run_path(arguments.directory, loaded.recipe.name));
   PTRAIN_TRY(const auto checkpoint, resume::StoredCheckpoint::open(arguments.from));
   PTRAIN_TRY(const auto continuation, resume::continue_from(checkpoint, loaded.recipe));
   say_what_happens(continuation);
   PTRAIN_CHECK(resume::permit(continuation, loaded.recipe, arguments.allow_changes));
+  PTRAIN_CHECK(check_run_path(arguments.directory, loaded.recipe.name));
   if (is_submitted(loaded.recipe.cluster)) {
     RunArguments run;
     run.recipe = arguments.recipe;
