@@ -22,7 +22,7 @@ constexpr std::int64_t kDepth = kPairs * 2;
 constexpr std::int64_t kWidth = kPanels * kTileCols;
 
 Operand operand(const Tensor& tensor, bool k_is_along_rows) {
-  const auto* data = reinterpret_cast<const std::uint16_t*>(tensor.as<BFloat16>());
+  const auto* data = reinterpret_cast<const Element*>(tensor.as<BFloat16>());
   return k_is_along_rows ? Operand{data, tensor.stride, 1} : Operand{data, 1, tensor.stride};
 }
 

@@ -11,7 +11,7 @@ namespace ptrain::kernels {
 // An operand of a product: its element of row or column `o` of the product and of place k along the
 // sum is data[o * outer + k * inner].
 struct Operand {
-  const std::uint16_t* data;
+  const Element* data;
   std::int64_t outer, inner;
 
   Operand from(std::int64_t o, std::int64_t k) const {
@@ -46,8 +46,8 @@ void pack(const Operand& operand, std::int64_t count, std::int64_t depth, Pair* 
       transpose_pairs(operand.from(o, k), kCount, to + k / 2 * kCount + o);
   for (std::int64_t k = 0; k < depth; k += 2, to += kCount) {
     const bool is_whole = k + 1 < depth;
-    const std::uint16_t* low = operand.from(0, k).data;
-    const std::uint16_t* high = is_whole ? low + operand.inner : low;
+    const Element* low = operand.from(0, k).data;
+    const Element* high = is_whole ? low + operand.inner : low;
     const Pair mask = is_whole ? 0xffffffff : 0xffff;
     const auto pair = [&](std::int64_t at) { return (low[at] | Pair{high[at]} << 16) & mask; };
     if (count == kCount && operand.outer == 1) {  // of a known length, so that it is unrolled

@@ -12,6 +12,7 @@ namespace ptrain::kernels {
 namespace {
 
 constexpr int kVectors = kTileCols / 16;
+static_assert(kTileRows == 6 && kVectors == 4);  // as loops are unrolled below
 
 // Without rows and columns that c does not have.
 PT_BF16 void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {

@@ -4,8 +4,10 @@
 
 namespace ptrain::kernels {
 
-// Two bfloat16 that are neighbours along k, the first in the lower half.
-using Pair = std::uint32_t;
+// The bits of a bfloat16, and two that are neighbours along k, the first in the lower half; either
+// is read where tensors hold the other or a BFloat16.
+using Element = std::uint16_t __attribute__((may_alias));
+using Pair = std::uint32_t __attribute__((may_alias));
 
 inline constexpr std::int64_t kTileRows = 6;   // of c: 24 of the 32 vector registers hold its sums,
 inline constexpr std::int64_t kTileCols = 64;  // four a row of b

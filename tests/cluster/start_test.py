@@ -127,7 +127,7 @@ exec {SRUN} "$@"
 """)
         begin = time.monotonic()
         verdict = self.fails(3, "no pmix run", "", environment=lacks)
-        self.assertLess(time.monotonic() - begin, 20)  # under a second
+        self.assertLess(time.monotonic() - begin, 20)
         self.assertRegex(verdict["reason"], "Slurm has no plugin pmix, .* says: MPI plugin types are")
         self.assertIn("cluster.launcher=mpirun", verdict["next"])
         self.assertRegex(self.ptrain(2, "doctor", code=3, environment=lacks), "FAILED +pmix: Slurm has no plugin pmix")

@@ -66,7 +66,7 @@ TEST_F(HostileFiles, WhereAFileIsWanted) {
 
 TEST_F(HostileFiles, WhereAFolderOfRunsIsWanted) {
   fs::create_symlink("loop", folder_ + "/loop");
-  for (const std::string name : {"loop", "recipe.yaml", "none", std::string(5000, 'x').c_str()})
+  for (const std::string& name : Words{"loop", "recipe.yaml", "none", std::string(5000, 'x')})
     expect(2, {"list", folder_ + "/" + name}, "there is no folder");
 }
 

@@ -115,6 +115,7 @@ struct Case {
   }
   double logits_bound() const {
     if (dtype == DType::kBFloat16) return has_experts ? 2.5e-2 : 2e-2;
+    // In float32 the worst seen is 1.04e-6, of llama3 with MKL's products on a Zen 4.
     return dtype == DType::kFloat64 ? 1e-9 : has_experts ? 5e-6 : 2e-6;
   }
   double router_bound() const {
@@ -327,11 +328,11 @@ double largest_difference(const std::byte* a, const std::byte* b, std::size_t by
   return largest;
 }
 
-// To the bit, but for experts: these multiply as many rows as chose them, and some libraries round
-// a row in another way among more of them.
+// To the bit, but for experts in float64: these multiply as many rows as chose them, and MKL on a
+// Zen 4 rounds a row in another way among more of them (by 6e-15 at the most).
 TEST_P(Families, DocumentsDoNotSeeEachOther) {
   const DType wide = wide_of(GetParam().dtype);
-  const double rounding = !GetParam().has_experts ? 0 : wide == DType::kFloat64 ? 1e-12 : 1e-4;
+  const double rounding = GetParam().has_experts && wide == DType::kFloat64 ? 1e-13 : 0;
   const Fixture fixture = read_fixture(GetParam().name);
   LayerModel model = model_of(fixture, GetParam().dtype);
   const auto before = model.hidden(fixture.batch).back();
