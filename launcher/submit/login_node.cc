@@ -109,11 +109,11 @@ int most_nodes(const LoginNode& seen, const Partition& partition, const Slurm& s
   return partition.most_nodes > 0 ? std::min(partition.most_nodes, there) : there;
 }
 
-// Where the job could go as it is.
-std::string larger_partitions(const LoginNode& seen, const Slurm& slurm) {
+// Where a job of `asked` nodes could go as it is.
+std::string larger_partitions(const LoginNode& seen, const Slurm& slurm, int asked) {
   std::string text;
   for (const Partition& one : seen.partitions)
-    if (const int most = most_nodes(seen, one, slurm); one.is_up && most >= slurm.nodes)
+    if (const int most = most_nodes(seen, one, slurm); one.is_up && most >= asked)
       text += fmt::format("{}{} gives up to {}", text.empty() ? "" : ", ", one.name, most);
   return text.empty() ? "" : fmt::format(" ({})", text);
 }
@@ -131,7 +131,7 @@ Status check_nodes(const LoginNode& seen, const Partition& partition, const Slur
   const std::string fewer = most > 0 ? fmt::format("{} or fewer", most) : "others";
   return refused(fmt::format("cluster.slurm.nodes: {} nodes, but {}", asked, why),
                  fmt::format("ask for {} with --nodes, or for another --partition{}", fewer,
-                             larger_partitions(seen, slurm)));
+                             larger_partitions(seen, slurm, asked)));
 }
 
 }  // namespace
@@ -173,14 +173,15 @@ std::string wait_of(const LoginNode& seen, const Slurm& slurm) {
   if (partition == nullptr) return "";
   const int asked = std::max(1, slurm.nodes);
   const auto all = fitting_nodes(seen, *partition, slurm);
-  if (std::ranges::count(all, NodeState::kIdle, &NodeLine::state) >= asked) return "";
+  const auto idle = std::ranges::count(all, NodeState::kIdle, &NodeLine::state);
+  if (idle >= asked) return "";
   const auto usable = std::ranges::count_if(all, is_usable);
   return fmt::format(
       "partition '{}' has {} nodes that the job could get ({}): it waits until {} are {}",
       partition->name, all.size(), states_text(all), asked,
       usable >= asked ? "idle"
-                      : fmt::format("up; ask for {} or fewer with --nodes so that it need not",
-                                    std::max<std::int64_t>(usable, 1)));
+      : idle > 0      ? fmt::format("up; {} or fewer (--nodes) could start now", idle)
+                      : "up");
 }
 
 Status check(const LoginNode& seen, const Slurm& slurm) {

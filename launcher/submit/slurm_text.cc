@@ -105,10 +105,12 @@ NodeState node_state(std::string_view words) {
       return std::ranges::find(states, part) != states.end();
     });
   };
-  if (silent || says({"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING", "UNKNOWN", "FUTURE"}))
+  if (silent || says({"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING", "UNKNOWN", "FUTURE",
+                      "INVALID_REG"}))
     return NodeState::kDown;
   if (says({"DRAIN", "DRAINING", "DRAINED"})) return NodeState::kDrained;
-  return says({"IDLE"}) ? NodeState::kIdle : NodeState::kBusy;
+  const bool kept = says({"RESERVED", "MAINTENANCE", "MAINT", "BLOCKED"});
+  return says({"IDLE"}) && !kept ? NodeState::kIdle : NodeState::kBusy;
 }
 
 bool is_usable(const NodeLine& node) {

@@ -59,6 +59,13 @@ TEST(LoginNode, TooManyNodes) {
   with_feature.constraint = "ib";
   EXPECT_NE(refusal(four_nodes(), with_feature).find("has 4 (4 idle), 1 of them as asked for"),
             std::string::npos);
+  recipe::Slurm without_number = asked(0, "short");  // one node
+  without_number.constraint = "ib";
+  EXPECT_NE(refusal(four_nodes(), without_number)
+                .find("1 nodes, but partition 'short' has 1 (1 idle), 0 of them as asked for / ask "
+                      "for others with --nodes, or for another --partition (all gives up to 1)"),
+            std::string::npos)
+      << refusal(four_nodes(), without_number);
   LoginNode limited = four_nodes();
   limited.partitions[0].most_nodes = 2;
   EXPECT_NE(refusal(limited, asked(3)).find("at most 2 a job"), std::string::npos);
@@ -129,9 +136,12 @@ TEST(LoginNode, SaysWhatTheJobWaitsFor) {
   seen.nodes[2].state = NodeState::kDown;
   EXPECT_EQ(wait_of(seen, asked(4)),
             "partition 'all' has 4 nodes that the job could get (2 idle, 1 busy, 1 down): it waits "
-            "until 4 are up; ask for 3 or fewer with --nodes so that it need not");
+            "until 4 are up; 2 or fewer (--nodes) could start now");
   seen.excluded = {"node3"};
   EXPECT_EQ(wait_of(seen, asked(2)), "");
+  for (auto& one : seen.nodes) one.state = NodeState::kDown;
+  EXPECT_EQ(wait_of(seen, asked(1)),
+            "partition 'all' has 3 nodes that the job could get (3 down): it waits until 1 are up");
 }
 
 TEST(LoginNode, ConstraintsOfSeveralWordsAreLeftToSlurm) {

@@ -49,12 +49,14 @@ TEST(SlurmText, Nodes) {
 TEST(SlurmText, StatesOfNodes) {
   for (const char* idle : {"IDLE", "IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_DOWN"})
     EXPECT_EQ(node_state(idle), NodeState::kIdle) << idle;
-  for (const char* busy : {"ALLOCATED", "MIXED", "COMPLETING", "RESERVED", "ALLOCATED+CLOUD"})
+  for (const char* busy :
+       {"ALLOCATED", "MIXED", "COMPLETING", "RESERVED", "ALLOCATED+CLOUD", "IDLE+RESERVED",
+        "IDLE+MAINTENANCE+RESERVED", "IDLE+MAINT", "IDLE+BLOCKED"})
     EXPECT_EQ(node_state(busy), NodeState::kBusy) << busy;
   for (const char* drained : {"IDLE+DRAIN", "ALLOCATED+DRAIN", "MIXED+DRAIN"})
     EXPECT_EQ(node_state(drained), NodeState::kDrained) << drained;
   for (const char* down : {"DOWN", "DOWN*", "DOWN+DRAIN", "IDLE+NOT_RESPONDING", "UNKNOWN*",
-                           "DOWN*+NOT_RESPONDING", "FUTURE", "IDLE*+DRAIN"})
+                           "DOWN*+NOT_RESPONDING", "FUTURE", "IDLE*+DRAIN", "IDLE+INVALID_REG"})
     EXPECT_EQ(node_state(down), NodeState::kDown) << down;
 }
 
