@@ -75,6 +75,14 @@ Result<JobNow> job_in(std::string_view shown) {
   return now;
 }
 
+std::vector<std::string> taken_nodes(const JobNow& now, std::vector<std::string> nodes) {
+  if (now.state != kRunning || now.nodes.empty()) return {};
+  std::erase_if(nodes, [&](const std::string& node) {
+    return std::ranges::find(now.nodes, node) != now.nodes.end();
+  });
+  return nodes;
+}
+
 Result<std::vector<int>> cpus_of_nodes(std::string_view text) {
   const auto bad = [whole = std::string(text)] {
     return fail(ExitCode::kEnvironment,

@@ -35,6 +35,11 @@ struct JobNow {
 Result<JobNow> ask_job(const std::string& job);
 Result<JobNow> job_in(std::string_view shown);  // by `scontrol -o show job`
 
+// Those of a running job's `nodes` that it does not have any more; none where Slurm tells of no
+// nodes.
+inline constexpr const char* kRunning = "RUNNING";
+std::vector<std::string> taken_nodes(const JobNow& now, std::vector<std::string> nodes);
+
 // Its nodes in the same order, with default figures. Asks scontrol; where there is none, as in many
 // containers, all nodes have this machine's memory, and their CPUs are cores. Errors: scontrol is
 // there and fails. GPUs are not looked at: Slurm does not tell their memory, a cluster file does.

@@ -47,7 +47,7 @@ Status append_lines(const std::string& path, const std::string& lines) {
   if (error == ENOENT)  // the file itself would have been created
     return fail(ExitCode::kUnusable,
                 fmt::format("cannot write {}: the run directory was removed or moved", path),
-                "move it back, or start a new run");
+                "move it back");
   return fail(ExitCode::kEnvironment,
               fmt::format("cannot write {}: {}", path, std::strerror(error)),
               "check that the disk has space left");

@@ -133,7 +133,12 @@ Status check_next_run(const std::string& path) {
 }
 
 Status create_attempt(const run::Directory& directory, int attempt) {
-  return make_folder(directory.attempt_folder(attempt));
+  auto made = make_folder(directory.attempt_folder(attempt));
+  if (!made)
+    made.error().hint = made.error().code == ExitCode::kUsage
+                            ? "remove or rename that folder"
+                            : "see that the run directory can be written";
+  return made;
 }
 
 Result<run::Directory> open_run(const std::string& path) {

@@ -32,7 +32,7 @@ namespace ptrain::supervise {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr const char* kRunning = "RUNNING";  // of a Slurm job
+using cluster::kRunning;
 
 class Supervisor {
  public:
@@ -134,16 +134,20 @@ std::string Supervisor::state_of_job() const {
 std::vector<std::string> Supervisor::taken_nodes() const {
   if (setup_.nodes.empty()) return {};
   const auto now = cluster::ask_job(setup_.job);
-  return now && now->state == kRunning ? without(setup_.nodes, now->nodes)
-                                       : std::vector<std::string>{};
+  return now ? cluster::taken_nodes(*now, setup_.nodes) : std::vector<std::string>{};
 }
 
 // Leaves out the nodes that failed before or are gone, and plans again where too few are left.
 Status Supervisor::use_nodes() {
   if (setup_.nodes.empty()) return {};
-  exclude(taken_nodes());
+  const auto taken = without(taken_nodes(), history_.excluded);
+  if (!taken.empty())
+    warn(fmt::format("Slurm has taken {} from the job: left out", fmt::join(taken, ", ")));
+  exclude(taken);
   nodes_ = usable_nodes(setup_.nodes, history_, run::num_nodes(plan_));
-  if (nodes_.empty()) return fail(ExitCode::kNodeLost, "no node of the job is left");
+  if (nodes_.empty())
+    return fail(ExitCode::kNodeLost, "no node of the job is left",
+                "see what became of its nodes (`sinfo -N`)");
   PTRAIN_TRY(run::Plan placed, place(plan_, nodes_, setup_.replan));
   const bool is_new = placed.shapes != plan_.shapes;
   plan_ = placed;
@@ -167,7 +171,7 @@ Status Supervisor::do_without(const std::vector<std::string>& silent) {
   const std::string names = fmt::format("{}", fmt::join(silent, ", "));
   const auto refuse = [&](const std::string& why) {
     return fail(ExitCode::kEnvironment, fmt::format("preflight: {}: does not answer{}", names, why),
-                fmt::format("leave it out: --exclude={}; `ptrain doctor` looks again",
+                fmt::format("leave {} out: --exclude={}; `ptrain doctor` looks again", names,
                             fmt::join(silent, ",")));
   };
   if (max_restarts() == 0) return refuse("");
@@ -177,10 +181,11 @@ Status Supervisor::do_without(const std::vector<std::string>& silent) {
   if (const auto placed = use_nodes(); !placed)
     return refuse(", and the run cannot go on without it: " + placed.error().message);
   warn(fmt::format("{}: does not answer, and is left out", names));
-  return log_.write(run::EventKind::kDecision, -1,
-                    to_fields({AfterAttempt::kRestart, ExitCode::kNodeLost,
-                               "the first attempt starts without " + names, 0, silent},
-                              setup_.job));
+  note(log_.write(run::EventKind::kDecision, -1,
+                  to_fields({AfterAttempt::kRestart, ExitCode::kNodeLost,
+                             "the first attempt starts without " + names, 0, silent},
+                            setup_.job)));
+  return {};
 }
 
 Status Supervisor::replace_plan(run::Plan plan) {
@@ -277,7 +282,9 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
     last.code = static_cast<ExitCode>(128 + SIGTERM);
     last.reason =
         fmt::format("Slurm has ended the job ({}); before that: {}", state, verdict.reason);
-    last.next = "continue with " + resume_;
+    last.next = fmt::format(
+        "see `squeue -j {}`: where Slurm does not start the job again, continue with {}",
+        setup_.job, resume_);
     return last;
   }
   const Status placed = use_nodes();
@@ -325,7 +332,8 @@ run::Verdict Supervisor::verdict_of(const Error& error) const {
   run::Verdict verdict;
   verdict.code = error.code;
   verdict.reason = error.message;
-  verdict.next = error.hint.empty() ? resume_ : fmt::format("{}; then {}", error.hint, resume_);
+  const std::string go_on = "continue with " + resume_;
+  verdict.next = error.hint.empty() ? go_on : error.hint + "; " + go_on;
   verdict.attempt = attempt_;
   return verdict;
 }

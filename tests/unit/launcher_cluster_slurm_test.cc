@@ -88,5 +88,14 @@ TEST(Slurm, TellsWhichNodesAJobStillHas) {
       (JobNow{"PENDING", {}}));
 }
 
+TEST(Slurm, NodesAreTakenOnlyWhereItTellsWhichAreLeft) {
+  using Nodes = std::vector<std::string>;
+  const Nodes nodes{"node1", "node2", "node3"};
+  EXPECT_EQ(taken_nodes({"RUNNING", {"node1", "node3"}}, nodes), Nodes{"node2"});
+  EXPECT_EQ(taken_nodes({"RUNNING", nodes}, nodes), Nodes{});
+  EXPECT_EQ(taken_nodes({"RUNNING", {}}, nodes), Nodes{});
+  EXPECT_EQ(taken_nodes({"COMPLETING", {"node1"}}, nodes), Nodes{});
+}
+
 }  // namespace
 }  // namespace ptrain::cluster

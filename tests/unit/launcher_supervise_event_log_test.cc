@@ -32,6 +32,7 @@ TEST(EventLog, SaysThatItsDirectoryIsGone) {
   EXPECT_EQ(status.error().code, ExitCode::kUnusable);
   EXPECT_NE(status.error().message.find("/nowhere/run/events.jsonl: the run directory was removed"),
             std::string::npos);
+  EXPECT_EQ(status.error().hint, "move it back") << "how it goes on is said behind it";
 }
 
 // A limit on the size of files stands in for a full disk.

@@ -34,6 +34,15 @@ TEST_F(RunFolder, OneThatExistsIsRefused) {
   EXPECT_EQ(again.error().message, path + " exists already");
 }
 
+TEST_F(RunFolder, AnAttemptsFolderThatExistsIsToGiveWay) {
+  const auto directory = create_run(folder_ + "/run").value();
+  ASSERT_TRUE(create_attempt(directory, 1));
+  const Status again = create_attempt(directory, 1);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().message, directory.attempt_folder(1) + " exists already");
+  EXPECT_EQ(again.error().hint, "remove or rename that folder");
+}
+
 TEST_F(RunFolder, RunsOfTheSameSecondAreNumbered) {
   const std::string path = folder_ + "/runs/tiny/20260101-000000";
   for (const char* suffix : {"", "-2", "-3"}) {
