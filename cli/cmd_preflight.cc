@@ -17,6 +17,16 @@
 
 namespace ptrain::cli {
 
+namespace {
+
+// At once: the step may be ended while what comes next is looked at.
+void tell(const preflight::NodeReport& report) {
+  print(preflight::to_line(report));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
 Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
   const char* token = std::getenv(run::kControlToken);
   const std::string mark = token == nullptr ? "" : token;
@@ -24,12 +34,16 @@ Result<ExitCode> cmd_preflight_node(const PreflightNodeArguments& arguments) {
   const preflight::NodeTask task{binary, arguments.engine, arguments.run, mark, arguments.plan};
   auto report = preflight::check_node(task);
   if (!arguments.hub.empty()) preflight::join_ring(arguments.hub, arguments.port, mark, report);
-  print(preflight::to_line(report));
-  std::fflush(stdout);
+  tell(report);
   // What may take long comes later: nodes wait for each other before.
-  if (arguments.gpus) preflight::look_at_gpus(report);
-  if (!arguments.run.empty()) preflight::look_at_directory(task, kSeenWithin, report);
-  if (arguments.gpus || !arguments.run.empty()) print(preflight::to_line(report));
+  if (arguments.gpus) {
+    preflight::look_at_gpus(report);
+    tell(report);
+  }
+  if (!arguments.run.empty()) {
+    preflight::look_at_directory(task, kSeenWithin, report);
+    tell(report);
+  }
   return ExitCode::kDone;
 }
 

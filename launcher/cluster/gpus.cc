@@ -81,11 +81,12 @@ std::vector<Gpu> visible_gpus(const std::vector<Gpu>& all, const char* visible) 
 }
 
 GpuSurvey survey_gpus() {
-  static std::map<std::string, GpuSurvey> asked;
+  static std::map<std::string, GpuSurvey> known_surveys;
   const std::string program = base::find_program("nvidia-smi");
-  if (const auto known = asked.find(program); known != asked.end()) return known->second;
+  if (const auto known = known_surveys.find(program); known != known_surveys.end())
+    return known->second;
   const auto answer = ask_nvidia_smi(kGpusQuery);
-  return asked[program] = answer ? survey_of(*answer) : GpuSurvey{};
+  return known_surveys[program] = answer ? survey_of(*answer) : GpuSurvey{};
 }
 
 std::vector<Gpu> gpus_here() {

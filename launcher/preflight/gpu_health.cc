@@ -15,12 +15,12 @@ namespace {
 
 using cluster::take_field;
 
-std::string illness_here() {
+std::string gpu_error_here() {
   const auto answer = cluster::ask_nvidia_smi(kGpuQuery);
   if (!answer) return "";
   if (!*answer) return "nvidia-smi: " + answer->error().message;
   if ((*answer)->status != base::ExitStatus{}) return cluster::failure_of_nvidia_smi(**answer);
-  return gpu_complaint_in((*answer)->output);
+  return gpu_error_in((*answer)->output);
 }
 
 std::string missing_here(const cluster::GpuSurvey& survey) {
@@ -33,7 +33,7 @@ std::string missing_here(const cluster::GpuSurvey& survey) {
 }
 
 // "0, 0, No" is a healthy one; "[N/A]" is a kind that does not count its errors.
-std::string complaint_of(std::string_view line) {
+std::string error_of(std::string_view line) {
   const auto index = take_field(line, ','), errors = take_field(line, ','),
              pending = take_field(line, ',');
   std::int64_t count = 0;
@@ -48,12 +48,12 @@ std::string complaint_of(std::string_view line) {
 
 }  // namespace
 
-std::string gpu_complaint_in(std::string_view lines) {
+std::string gpu_error_in(std::string_view lines) {
   std::string all;
   while (!lines.empty()) {
     const auto line = take_field(lines, '\n');
     if (line.empty()) continue;
-    if (const auto one = complaint_of(line); !one.empty()) all += (all.empty() ? "" : ", ") + one;
+    if (const auto one = error_of(line); !one.empty()) all += (all.empty() ? "" : ", ") + one;
   }
   return all;
 }
@@ -73,8 +73,8 @@ std::string missing_gpus(const GpuCounts& counts) {
 void look_at_gpus(NodeReport& report) {
   const auto survey = cluster::survey_gpus();
   report.num_gpus = static_cast<int>(cluster::gpus_here().size());
-  report.gpu_complaint = survey.complaint.empty() ? missing_here(survey) : survey.complaint;
-  if (!survey.gpus.empty()) report.gpu_error = illness_here();
+  report.gpu_tool_error = survey.complaint.empty() ? missing_here(survey) : survey.complaint;
+  if (!survey.gpus.empty()) report.gpu_error = gpu_error_here();
 }
 
 }  // namespace ptrain::preflight

@@ -15,7 +15,7 @@ void look_at_gpus(NodeReport& report);
 // What is wrong with GPUs of which the tool wrote this for `kGpuQuery`; empty: nothing.
 inline constexpr std::string_view kGpuQuery =
     "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending";
-std::string gpu_complaint_in(std::string_view lines);
+std::string gpu_error_in(std::string_view lines);
 
 // Who knows of how many GPUs of a machine.
 struct GpuCounts {

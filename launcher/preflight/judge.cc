@@ -122,13 +122,13 @@ class Judge {
     if (needs_.gpus > 0 && !known)
       return refuse(report.node, "does not get done with looking at its GPUs", kRemedy);
     if (known && report.num_gpus < needs_.gpus)
-      refuse(
-          report.node,
-          fmt::format("{} GPUs can be used, the plan puts {} ranks there{}{}", report.num_gpus,
-                      needs_.gpus, report.gpu_complaint.empty() ? "" : "; ", report.gpu_complaint),
-          kRemedy);
-    else if (!report.gpu_complaint.empty())
-      warn(report.node, report.gpu_complaint, "look at the driver there (nvidia-smi)");
+      refuse(report.node,
+             fmt::format("{} GPUs can be used, the plan puts {} ranks there{}{}", report.num_gpus,
+                         needs_.gpus, report.gpu_tool_error.empty() ? "" : "; ",
+                         report.gpu_tool_error),
+             kRemedy);
+    else if (!report.gpu_tool_error.empty())
+      warn(report.node, report.gpu_tool_error, "look at the driver there (nvidia-smi)");
     if (!report.gpu_error.empty())
       refuse(report.node, report.gpu_error,
              fmt::format("have it looked at, and leave the node out meanwhile: --exclude={}",

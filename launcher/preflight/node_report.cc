@@ -25,7 +25,7 @@ std::string to_line(const NodeReport& report) {
                          {"next_error", report.next_error},
                          {"next_bytes_per_s", run::number(report.next_bytes_per_s)},
                          {"gpu_error", report.gpu_error},
-                         {"gpu_complaint", report.gpu_complaint}});
+                         {"gpu_tool_error", report.gpu_tool_error}});
 }
 
 Result<NodeReport> report_from_line(std::string_view line) {
@@ -40,7 +40,7 @@ Result<NodeReport> report_from_line(std::string_view line) {
   reader.get("memory_available", report.memory_available).get("open_files", report.open_files);
   reader.get("num_gpus", report.num_gpus).get("speed", report.speed);
   reader.get("next_error", report.next_error).get("next_bytes_per_s", report.next_bytes_per_s);
-  reader.get("gpu_error", report.gpu_error).get("gpu_complaint", report.gpu_complaint);
+  reader.get("gpu_error", report.gpu_error).get("gpu_tool_error", report.gpu_tool_error);
   PTRAIN_CHECK(reader.status());
   return report;
 }

@@ -29,8 +29,8 @@ struct NodeReport {
   // The node after it in the ring: what went wrong with the way there, and what came through.
   std::string next_error;
   double next_bytes_per_s = -1;
-  std::string gpu_error;           // what is wrong with a GPU; empty: nothing
-  std::string gpu_complaint = {};  // of its nvidia-smi, or of GPUs that it should list; empty: none
+  std::string gpu_error;            // what is wrong with a GPU; empty: nothing
+  std::string gpu_tool_error = {};  // of its nvidia-smi, or GPUs that it does not list; empty: none
   bool operator==(const NodeReport&) const = default;
 };
 

@@ -9,8 +9,10 @@
 #include <sstream>
 
 #include "core/model/optimizer.h"
+#include "core/program/memory.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
+#include "launcher/cluster/nvidia_smi.h"
 #include "launcher/preflight/node_check.h"
 #include "launcher/preflight/ring.h"
 #include "launcher/start/choose.h"
@@ -23,9 +25,14 @@ using Clock = std::chrono::steady_clock;
 
 // One node that hangs must not hold up the others' ring, nor the step the run.
 constexpr std::chrono::seconds kRingLimit{2}, kStepLimit{5};
-// Those that have told of themselves may still wait for the mark and the plan to be seen there.
-constexpr std::chrono::seconds kDirectoryLimit{kStepLimit + 2 * kSeenWithin};
 constexpr std::chrono::milliseconds kTick{20};
+
+// Nodes that have told of themselves may still wait for nvidia-smi, which is asked twice, and for
+// the mark and the plan to be seen there.
+std::chrono::seconds longest_step(const Request& request) {
+  const auto limit = kStepLimit + 2 * kSeenWithin;
+  return request.gpus ? limit + 2 * cluster::kNvidiaPatience : limit;
+}
 
 double wall_clock_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -79,7 +86,7 @@ base::Command step(const Request& request, const RingHub& hub) {
   return command;
 }
 
-// A node reports before it looks at the run directory, and once more after that.
+// A node reports before it looks at GPUs and at the run directory, and once more after each.
 std::vector<NodeReport> reports_in(const std::string& output) {
   std::vector<NodeReport> reports;
   std::istringstream lines(output);
@@ -93,8 +100,9 @@ std::vector<NodeReport> reports_in(const std::string& output) {
 }
 
 // Serves the ring until the step ends; all that it wrote.
-std::string run_step(base::Subprocess& process, RingHub& hub, std::size_t num_nodes) {
+std::string run_step(base::Subprocess& process, RingHub& hub, const Request& request) {
   const auto start = Clock::now();
+  const auto limit = longest_step(request);
   std::string output;
   for (;;) {
     hub.poll(kTick);
@@ -102,7 +110,8 @@ std::string run_step(base::Subprocess& process, RingHub& hub, std::size_t num_no
     output += process.read_output();
     if (process.poll()) break;
     const auto took = Clock::now() - start;
-    if (took > kDirectoryLimit || (took > kStepLimit && reports_in(output).size() < num_nodes)) {
+    const bool is_silent = took > kStepLimit && reports_in(output).size() < request.nodes.size();
+    if (took > limit || is_silent) {
       process.signal_group(SIGKILL);
       break;
     }
@@ -125,12 +134,10 @@ Needs needs_of(const run::Plan& plan) {
   needs.open_files = kFiles + num_ranks;
   needs.disk_bytes = checkpoint_bytes(plan) * (plan.recipe.checkpoint.keep + 1);
   for (const auto& shape : plan.shapes)
-    for (const auto& one : shape.predicted.classes) {
-      std::int64_t bytes = 0;
-      for (const Bytes part : one.bytes) bytes += part.value;
+    for (const auto& one : shape.predicted.classes)
       needs.memory_bytes =
-          std::max(needs.memory_bytes, bytes * num_ranks / std::max(1, run::num_nodes(plan)));
-    }
+          std::max(needs.memory_bytes,
+                   program::total_bytes(one.bytes) * num_ranks / std::max(1, run::num_nodes(plan)));
   const auto on_gpus =
       std::ranges::count_if(plan.ranks, [](const auto& rank) { return rank.gpu >= 0; });
   needs.gpus = static_cast<int>(on_gpus) / std::max(1, run::num_nodes(plan));
@@ -146,7 +153,7 @@ Result<std::vector<Finding>> look_at_nodes(const Request& request, Needs needs) 
   needs.nodes = request.nodes;
   needs.directory = !request.directory.root.empty();
   PTRAIN_TRY(base::Subprocess process, base::Subprocess::start(step(request, hub)));
-  const std::string output = run_step(process, hub, request.nodes.size());
+  const std::string output = run_step(process, hub, request);
   needs.answered_s = wall_clock_s();
   auto reports = reports_in(output);
   if (reports.empty())

@@ -14,18 +14,18 @@ namespace {
 
 // Lines as nvidia-smi writes them.
 TEST(GpuHealth, HealthyOnesAreNotSpokenOf) {
-  EXPECT_EQ(gpu_complaint_in("0, 0, No\n1, 0, No\n"), "");
-  EXPECT_EQ(gpu_complaint_in("0, [N/A], [N/A]\n"), "");
-  EXPECT_EQ(gpu_complaint_in("0, 0, [N/A]\r\n"), "");
-  EXPECT_EQ(gpu_complaint_in(""), "");
+  EXPECT_EQ(gpu_error_in("0, 0, No\n1, 0, No\n"), "");
+  EXPECT_EQ(gpu_error_in("0, [N/A], [N/A]\n"), "");
+  EXPECT_EQ(gpu_error_in("0, 0, [N/A]\r\n"), "");
+  EXPECT_EQ(gpu_error_in(""), "");
 }
 
 TEST(GpuHealth, SickOnesAreNamed) {
-  EXPECT_EQ(gpu_complaint_in("0, 0, No\n1, 3, No\n2, 0, Yes\n"),
+  EXPECT_EQ(gpu_error_in("0, 0, No\n1, 3, No\n2, 0, Yes\n"),
             "GPU 1 has had 3 uncorrected memory errors, GPU 2 waits for a reset to retire memory");
-  EXPECT_EQ(gpu_complaint_in("0, [Unknown Error], [Unknown Error]\n"),
+  EXPECT_EQ(gpu_error_in("0, [Unknown Error], [Unknown Error]\n"),
             "GPU 0 does not answer ([Unknown Error])");
-  EXPECT_NE(gpu_complaint_in("Unable to determine the device handle for GPU0\n"), "");
+  EXPECT_NE(gpu_error_in("Unable to determine the device handle for GPU0\n"), "");
 }
 
 TEST(GpuHealth, GpusThatShouldBeThereAreMissed) {
@@ -72,7 +72,7 @@ class WithTool : public testing::Test {
 TEST_F(WithTool, OneThatFailsIsQuoted) {
   const auto report = look("echo 'NVIDIA-SMI has failed because of the driver.'; exit 9");
   EXPECT_EQ(report.num_gpus, 0);
-  EXPECT_EQ(report.gpu_complaint,
+  EXPECT_EQ(report.gpu_tool_error,
             "nvidia-smi fails with code 9: NVIDIA-SMI has failed because of the driver.");
   EXPECT_EQ(report.gpu_error, "");
 }
@@ -80,7 +80,7 @@ TEST_F(WithTool, OneThatFailsIsQuoted) {
 TEST_F(WithTool, OneThatPrintsRubbishIsQuoted) {
   const auto report = look("echo '<html>'");
   EXPECT_EQ(report.num_gpus, 0);
-  EXPECT_EQ(report.gpu_complaint, "nvidia-smi says: <html>");
+  EXPECT_EQ(report.gpu_tool_error, "nvidia-smi says: <html>");
 }
 
 TEST_F(WithTool, OneThatHangsIsKilled) {
@@ -95,7 +95,7 @@ TEST_F(WithTool, OneThatHangsIsKilled) {
 }
 
 TEST_F(WithTool, NoneWhereTheBusHasSomeIsTold) {
-  EXPECT_EQ(look("echo 'No devices were found'; exit 6").gpu_complaint,
+  EXPECT_EQ(look("echo 'No devices were found'; exit 6").gpu_tool_error,
             "4 NVIDIA GPUs are on the bus, and nvidia-smi lists 0");
 }
 
@@ -106,7 +106,7 @@ TEST_F(WithTool, WhatItSaysBesideGpusIsQuoted) {
       "echo '1, 00000000:21:00.0, [Unknown Error], [Unknown Error]';;\n"
       "*) echo '0, 0, No'; echo '1, [Unknown Error], [Unknown Error]';; esac");
   EXPECT_EQ(report.num_gpus, 1);
-  EXPECT_EQ(report.gpu_complaint,
+  EXPECT_EQ(report.gpu_tool_error,
             "nvidia-smi says: 1, 00000000:21:00.0, [Unknown Error], [Unknown Error]");
   EXPECT_EQ(report.gpu_error, "GPU 1 does not answer ([Unknown Error])");
 }
@@ -116,7 +116,7 @@ TEST_F(WithTool, HealthyGpusGiveNoWords) {
       "case \"$*\" in *uuid*) echo '0, 00000000:11:00.0, GPU-a, 81559';; *) echo '0, 0, No';; "
       "esac");
   EXPECT_EQ(report.num_gpus, 1);
-  EXPECT_EQ(report.gpu_complaint + report.gpu_error, "");
+  EXPECT_EQ(report.gpu_tool_error + report.gpu_error, "");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(Judge, GpusCountWhereThePlanNamesSome) {
   EXPECT_TRUE(one.findings().empty());
   one.third().num_gpus = 1;
   EXPECT_EQ(one.finding().what, "1 GPUs can be used, the plan puts 2 ranks there");
-  one.third().gpu_complaint = "nvidia-smi fails with code 9: no driver";
+  one.third().gpu_tool_error = "nvidia-smi fails with code 9: no driver";
   EXPECT_EQ(
       one.finding().what,
       "1 GPUs can be used, the plan puts 2 ranks there; nvidia-smi fails with code 9: no driver");
@@ -116,10 +116,10 @@ TEST(Judge, GpusCountWhereThePlanNamesSome) {
   one.third().num_gpus = -1;
   EXPECT_EQ(one.finding().what, "does not get done with looking at its GPUs");
   one.needs.gpus = 0;  // as on nodes whose GPUs are not looked at
-  one.third().gpu_complaint = "";
+  one.third().gpu_tool_error = "";
   EXPECT_TRUE(one.findings().empty());
   one.third().num_gpus = 0;
-  one.third().gpu_complaint = "nvidia-smi fails with code 9: no driver";
+  one.third().gpu_tool_error = "nvidia-smi fails with code 9: no driver";
   EXPECT_EQ(one.finding().what, "nvidia-smi fails with code 9: no driver");
   EXPECT_FALSE(one.finding().refuses);
 }
