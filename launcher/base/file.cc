@@ -37,6 +37,11 @@ const char* remedy_of(int cause) {
     case ELOOP:
     case ENAMETOOLONG:
       return "check the path";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case EFBIG:
+      return "raise the limit of a file's size (ulimit -f)";
     case EISDIR:
       return "give a file in place of a folder";
     default:

@@ -18,6 +18,7 @@ Result<std::string> hash_of_file(const std::string& path);
 
 // Writes the file, for its owner alone, so that a reader sees the old text or the new one and
 // nothing between: even after a loss of power, or, without waiting for the disk, only until then.
+// Errors (kEnvironment) name path and cause.
 enum class Lasts { kForGood, kUntilPowerFails };
 Status publish_file(const std::string& path, std::string_view text, Lasts lasts = Lasts::kForGood);
 

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +66,27 @@ TEST_F(File, AFailedPublicationLeavesNothing) {
   EXPECT_EQ(status.error().code, ExitCode::kEnvironment);
   EXPECT_EQ(num_entries(), 1U);
   EXPECT_FALSE(publish_file(path("no/such"), "text"));
+}
+
+// The remedy of what fails with this limit down to `value`.
+template <class Action>
+std::string remedy_with_limit(__rlimit_resource what, rlim_t value, const Action& action) {
+  rlimit before{};
+  ::getrlimit(what, &before);
+  const rlimit little{value, before.rlim_max};
+  ::setrlimit(what, &little);
+  const auto done = action();
+  ::setrlimit(what, &before);
+  return done ? "done" : done.error().hint;
+}
+
+TEST_F(File, LimitsOfTheProcessAreNamed) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  EXPECT_EQ(remedy_with_limit(RLIMIT_FSIZE, 2, [&] { return publish_file(path("a"), "text"); }),
+            "raise the limit of a file's size (ulimit -f)");
+  ASSERT_TRUE(publish_file(path("a"), "text"));
+  EXPECT_EQ(remedy_with_limit(RLIMIT_NOFILE, 0, [&] { return read_file(path("a"), 9); }),
+            "raise the limit of open files (ulimit -n)");
 }
 
 // As a file of another node on a file system that tells of it late.
