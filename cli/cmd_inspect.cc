@@ -10,6 +10,7 @@
 #include "cli/follow_logs.h"
 #include "cli/output.h"
 #include "cli/run_status.h"
+#include "core/program/memory.h"
 #include "core/run/plan.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -84,8 +85,7 @@ std::string explanation_of(const run::ShapePlan& shape) {
       supervise::short_duration(predicted.high_s), supervise::short_number(predicted.tokens_per_s),
       100 * predicted.mfu, supervise::short_duration(predicted.exposed_s));
   for (const auto& one : predicted.classes) {
-    double bytes = 0;
-    for (const Bytes part : one.bytes) bytes += static_cast<double>(part.value);
+    const auto bytes = static_cast<double>(program::total_bytes(one.bytes));
     text += fmt::format("  memory: {} on {}\n", supervise::short_bytes(bytes),
                         one.count == 1 ? "one rank" : fmt::format("each of {} ranks", one.count));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/program/memory.h"
 #include "launcher/supervise/narrate.h"
 
 namespace ptrain::supervise {
@@ -38,12 +39,6 @@ std::string row(std::string_view name, double predicted, double measured,
     difference = fmt::format("{:+.1f} %", 100 * (measured / predicted - 1));
   return fmt::format("  {:<16}{:>12}{:>12}   {}", name, text(predicted), text(measured),
                      difference);
-}
-
-double sum_of(const program::BytesByClass& bytes) {
-  std::int64_t sum = 0;
-  for (const Bytes one : bytes) sum += one.value;
-  return static_cast<double>(sum);
 }
 
 }  // namespace
@@ -88,7 +83,7 @@ std::vector<std::string> Measurements::beside(const run::Plan& plan) const {
         lines.push_back(row(name, static_cast<double>(bytes[static_cast<std::size_t>(one)].value),
                             found->get<double>(), short_bytes));
     }
-    lines.push_back(row("memory of a rank", sum_of(bytes),
+    lines.push_back(row("memory of a rank", static_cast<double>(program::total_bytes(bytes)),
                         static_cast<double>(measured.resident_bytes), short_bytes));
   }
   return lines;
