@@ -22,6 +22,11 @@ constexpr const char* kUndamaged = "use an undamaged checkpoint";
 constexpr std::size_t kMostMetadata = std::size_t{4} << 30;
 constexpr std::int64_t kMostItem = std::int64_t{64} << 20;
 
+tl::unexpected<Error> damaged(const std::string& where, const Error& error) {
+  return fail(error.code, fmt::format("{}: {}", where, error.message),
+              error.hint.empty() ? kUndamaged : error.hint);
+}
+
 Result<std::string> read_part(const std::string& folder, const dcp::Location& place) {
   const fs::path path = fs::path(folder) / place.file;
   std::error_code error;
@@ -29,7 +34,9 @@ Result<std::string> read_part(const std::string& folder, const dcp::Location& pl
       fs::canonical(path, error).lexically_relative(fs::canonical(folder, error));
   if (error || !dcp::is_confined(inside.string()) || !is_regular_file(path.string()))
     return fail(ExitCode::kUnusable,
-                fmt::format("{} is missing, or leads out of the checkpoint", path.string()));
+                fmt::format("{} is no file of the checkpoint: missing, no regular file, or leading "
+                            "out of it",
+                            path.string()));
   if (place.length > kMostItem || place.transformed)
     return fail(ExitCode::kUnusable, "it is compressed or absurdly large");
   std::string bytes(static_cast<std::size_t>(place.length), '\0');
@@ -52,8 +59,7 @@ Result<StoredCheckpoint> StoredCheckpoint::open(const std::string& folder) {
                 "give a folder that ptrain or torch.distributed.checkpoint wrote to its end");
   PTRAIN_TRY(const std::string bytes, read_file(path, kMostMetadata));
   auto metadata = dcp::read_metadata(std::as_bytes(std::span(bytes)));
-  if (!metadata)
-    return fail(ExitCode::kUnusable, path + ": " + metadata.error().message, kUndamaged);
+  if (!metadata) return damaged(path, metadata.error());
   checkpoint.metadata_ = std::move(*metadata);
   return checkpoint;
 }
@@ -77,8 +83,7 @@ Result<nlohmann::json> StoredCheckpoint::value(const std::string& key) const {
     return dcp::read_small_item(std::as_bytes(std::span(bytes)));
   });
   if (read) return read;
-  return fail(ExitCode::kUnusable,
-              fmt::format("'{}' in {}: {}", key, folder_, read.error().message), kUndamaged);
+  return damaged(fmt::format("'{}' in {}", key, folder_), read.error());
 }
 
 }  // namespace ptrain::resume
