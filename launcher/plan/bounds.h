@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "launcher/plan/least_bytes.h"
 #include "launcher/plan/least_time.h"
@@ -20,7 +21,7 @@ std::size_t num_axes_of(Level level);  // that are set then (axes.h)
 struct Bound {
   double seconds = std::numeric_limits<double>::infinity();  // of those that may fit; unweighed
   std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  // of a rank
-  mesh::Layout smallest = {};  // that which needs no less than these bytes
+  mesh::Layout smallest = {};  // the layout whose bound these bytes are
 };
 
 // In the unit of kMostWork: cutting so many parameters.
@@ -30,6 +31,7 @@ class Bounds {
  public:
   // All must outlive it. `memory`: of a rank, in bytes.
   Bounds(const SearchInput& input, const Space& space, Cuts& cuts, std::int64_t memory);
+  Bounds(const Bounds&) = delete;  // its members refer to each other
 
   Bound of(const mesh::Layout& begun, Level level);
   // About what it takes to simulate a layout, and to compile the whole of its programs.

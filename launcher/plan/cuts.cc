@@ -23,7 +23,7 @@ Layout of_one_stage(const Layout& degrees) {
 
 // Thousands of cuts are kept, and those of experts are what is large in them.
 void keep_head_alone(Architecture& part) {
-  int& head = part.layers.back().parameters.back();
+  const int head = part.layers.back().parameters.back();
   part.parameters = {part.parameters[static_cast<std::size_t>(head)]};
   for (model::LayerSpec& layer : part.layers) layer.parameters.clear();
   part.layers.back().parameters = {0};

@@ -17,7 +17,7 @@ struct Rejected {
   std::string detail;
   double excess = 0;
   bool is_bound = false;    // the excess is the least that it may be
-  bool is_nearest = false;  // known to come closest, of all for this reason
+  bool is_nearest = false;  // of all for this reason: what nearest_to_fit (nearest.h) found
   Shortage shortage = Shortage::kNone;
   int count = 1;
 };

@@ -4,8 +4,8 @@
 #include <queue>
 #include <utility>
 
-#include "launcher/plan/grounds.h"
 #include "launcher/plan/refusals.h"
+#include "launcher/plan/search_space.h"
 
 namespace ptrain::plan {
 
@@ -14,12 +14,12 @@ namespace {
 class Nearest {
  public:
   Nearest(const SearchInput& input, recipe::Offload offload, std::int64_t work)
-      : grounds_(input, offload), most_work_(work) {}
+      : space_(input, offload), most_work_(work) {}
 
   Result<std::optional<Rejected>> find() && {
-    expand(grounds_.start());
-    while (!open_.empty() && open_.top().least < least_ && grounds_.work() < most_work_) {
-      const Beginning next = open_.top();
+    expand(space_.start());
+    while (!open_.empty() && open_.top().least < least_ && space_.work() < most_work_) {
+      const PartialLayout next = open_.top();
       open_.pop();
       if (next.level != kLastLevel)
         expand(next);
@@ -30,30 +30,30 @@ class Nearest {
   }
 
  private:
-  void expand(const Beginning& beginning) {
-    const Level level = next_level(beginning.level);
-    for (mesh::Layout& layout : grounds_.next(beginning).legal) {
-      const auto bytes = static_cast<double>(grounds_.bounds().of(layout, level).bytes);
+  void expand(const PartialLayout& partial) {
+    const Level level = next_level(partial.level);
+    for (mesh::Layout& layout : space_.next(partial).legal) {
+      const auto bytes = static_cast<double>(space_.bounds().of(layout, level).bytes);
       if (bytes < least_) open_.push({.least = bytes, .level = level, .layout = std::move(layout)});
     }
   }
 
   Status count(const mesh::Layout& layout) {
-    if (grounds_.objection_to_schedule(layout)) return {};
-    if (grounds_.work() + grounds_.bounds().work_to_simulate(layout) > most_work_) return {};
-    PTRAIN_TRY(const Candidate candidate, grounds_.simulate(layout, 0));
+    if (space_.objection_to_schedule(layout)) return {};
+    if (space_.work() + space_.bounds().work_to_simulate(layout) > most_work_) return {};
+    PTRAIN_TRY(const Candidate candidate, space_.simulate(layout, 0));
     const std::int64_t bytes = program::total_bytes(candidate.bytes);
     if (static_cast<double>(bytes) >= least_) return {};
     least_ = static_cast<double>(bytes);
-    found_ = too_large(layout, bytes, grounds_.memory(), false);
+    found_ = too_large(layout, bytes, space_.memory(), false);
     return {};
   }
 
-  Grounds grounds_;
+  SearchSpace space_;
   const std::int64_t most_work_;
   double least_ = std::numeric_limits<double>::infinity();  // bytes, of what was counted
   std::optional<Rejected> found_;
-  std::priority_queue<Beginning> open_;
+  std::priority_queue<PartialLayout> open_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Effort {
   std::int64_t num_degrees_opened = 0;  // of them those whose options were looked into
   std::int64_t num_layouts = 0;         // legal layouts that this came to
   std::int64_t num_simulated = 0;       // of these
-  std::int64_t num_left = 0;  // beginnings that no bound rules out, but for which there was no time
+  std::int64_t num_left = 0;  // partial layouts that no bound rules out: there was no time for them
   std::int64_t work = 0;      // in the unit of kMostWork
   bool operator==(const Effort&) const = default;
 };
@@ -60,14 +60,13 @@ struct SearchInput {
 };
 
 // Layouts are chosen step by step (Level in bounds.h). Each that is whole is ranked or rejected,
-// once (of very many rejected ones, one may stand for more: Rejected::count). A beginning is
+// once (of very many rejected ones, one may stand for more: Rejected::count). A partial layout is
 // rejected as one layout, the smallest that begins so, or not listed where its bound rules it out
-// or time ran out (Effort).
-// What cannot fit by its bound alone is not compiled, and what does not fit is not
-// simulated. Offloading only takes time: unless the recipe fixes it, layouts that offload are
-// looked into where no other fits. Best first by weighed_seconds (order.h). Those within kTie of
-// the first are ordered by the number of axes that share rows or experts, then by memory (in
-// eighths of what a rank may have), then by how plain they are.
+// or time ran out (Effort). What cannot fit by its bound alone is not compiled, and what does not
+// fit is not simulated. Offloading only takes time: unless the recipe fixes it, layouts that
+// offload are looked into where no other fits. Best first by weighed_seconds (order.h). Those
+// within kTie of the first are ordered by the number of axes that share rows or experts, then by
+// memory (in eighths of what a rank may have), then by how plain they are.
 Result<Ranking> search(const SearchInput& input);
 // Pairs of layouts that differ by less are ordered wrongly about one time in three by models of
 // this kind.

@@ -124,18 +124,19 @@ class Pipeline {
   }
 
   // Whether a list has as many entries as there are stages, as far as the recipe says how many.
-  bool has_entry_for_each_stage(const char* field, std::size_t size) {
+  bool check_num_entries(const char* field, std::size_t size) {
     const auto count = static_cast<std::int64_t>(size);
     if (parallel_.pp <= 1) return true;
     const int per_rank = num_virtual();
     const std::int64_t wanted = std::int64_t{parallel_.pp} * per_rank;
     if (per_rank > 0 ? count == wanted : count % parallel_.pp == 0) return true;
-    const std::string stages =
-        per_rank > 0 ? fmt::format("there are {} stages", wanted)
-                     : fmt::format("each of {} ranks has as many stages", parallel_.pp);
-    add({field, "pp", "virtual", "schedule"},
-        fmt::format("{} {}, but {} (pp x virtual): give one for each", count,
-                    count == 1 ? "entry" : "entries", stages));
+    const std::string given = fmt::format("{} {}", count, count == 1 ? "entry" : "entries");
+    const std::string wrong =
+        per_rank > 0 ? fmt::format("{}, but there are {} stages: give {} (pp x virtual)", given,
+                                   wanted, wanted)
+                     : fmt::format("{} do not divide over pp {}: give pp x virtual of them", given,
+                                   parallel_.pp);
+    add({field, "pp", "virtual", "schedule"}, wrong);
     return false;
   }
 
@@ -143,7 +144,7 @@ class Pipeline {
     if (parallel_.stages.empty()) return;
     const auto counts = stage_layers_in(parallel_.stages);
     if (!counts) return add({"stages"}, counts.error());
-    if (!has_entry_for_each_stage("stages", counts->size()) || num_layers() == 0) return;
+    if (!check_num_entries("stages", counts->size()) || num_layers() == 0) return;
     const auto sum = std::accumulate(counts->begin(), counts->end(), std::int64_t{0});
     if (sum == num_layers()) return;
     add({"stages", ":model.num_hidden_layers"},
@@ -159,7 +160,7 @@ class Pipeline {
       add({"stage_recompute", "recompute"}, "recompute is given as well; keep one of the two");
     const auto words = stage_recompute_in(parallel_.stage_recompute);
     if (!words) return add({"stage_recompute"}, words.error());
-    has_entry_for_each_stage("stage_recompute", words->size());
+    check_num_entries("stage_recompute", words->size());
   }
 
   void check_dtypes() {
@@ -169,7 +170,7 @@ class Pipeline {
           "precision is fp64, in which all stages multiply; allowed beside it: fp32, bf16");
     const auto words = stage_dtypes_in(parallel_.stage_dtype);
     if (!words) return add({"stage_dtype"}, words.error());
-    if (!has_entry_for_each_stage("stage_dtype", words->size())) return;
+    if (!check_num_entries("stage_dtype", words->size())) return;
     const bool is_tied = model::with_defaults(recipe_.model).tie_word_embeddings;
     if (is_tied && words->front() != words->back())
       add({"stage_dtype", ":model.tie_word_embeddings"},

@@ -123,7 +123,8 @@ TEST(Plan, EveryLayoutIsRankedOrTooLargeOrSlower) {
     space.shared_window = true;
     space.architecture = &*architecture;
     space.sequence = 32;
-    const double first_s = ranking->ranked.empty() ? 0 : ranking->ranked.front().predicted.step_s;
+    ASSERT_FALSE(ranking->ranked.empty());
+    const double first_s = ranking->ranked.front().predicted.step_s;
     for (const mesh::Layout& layout : enumerate(space).legal) {
       if (seen.contains(name_of(layout))) continue;
       const auto candidate = evaluate(input, layout);
@@ -202,7 +203,7 @@ TEST(Plan, NothingFitsSaysHowMuchIsShort) {
   EXPECT_TRUE(plan_recipe(input_of(recipe, machine(1, needed))));
 }
 
-// Ten million micro-batches on one rank: about ten actions each.
+// A million micro-batches on one rank: about ten actions each.
 TEST(Plan, ProgramsThatAreTooLongAreRefused) {
   auto recipe = small_recipe();
   recipe.parallel.micro_batch = 1;

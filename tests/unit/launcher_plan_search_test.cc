@@ -15,6 +15,7 @@
 #include "launcher/plan/least_time.h"
 #include "launcher/plan/order.h"
 #include "launcher/plan/plan.h"
+#include "launcher/plan/search_space.h"
 #include "tests/support/small_model.h"
 
 namespace ptrain::plan {
@@ -69,22 +70,33 @@ std::vector<Problem> problems() {
   return all;
 }
 
+// What a search knows of one input before it simulates.
+struct AllBounds {
+  explicit AllBounds(const SearchInput& input)
+      : cuts(sample_of(input.architecture)),
+        pipelines(cuts.likes()),
+        time(input, cuts, pipelines),
+        bytes(input, cuts, pipelines) {}
+
+  Cuts cuts;
+  Pipelines pipelines;
+  LeastTime time;
+  LeastBytes bytes;
+};
+
 // Every so many of the legal layouts, so that each problem has a hundred.
 TEST(Bounds, AreNeverAboveWhatIsSimulated) {
   for (const Problem& problem : problems()) {
     const SearchInput input = problem.input();
     const auto legal = enumerate(problem.space()).legal;
-    Cuts cuts(sample_of(input.architecture));
-    Pipelines pipelines(cuts.likes());
-    LeastTime time(input, cuts, pipelines);
-    LeastBytes bytes(input, cuts, pipelines);
+    AllBounds bounds(input);
     double tightest = 0;
     for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 100) {
       const auto candidate = evaluate(input, legal[i]);
       ASSERT_TRUE(candidate) << candidate.error().message;
-      const double least_s = time.of(legal[i]), step_s = candidate->predicted.step_s;
+      const double least_s = bounds.time.of(legal[i]), step_s = candidate->predicted.step_s;
       EXPECT_LE(least_s, step_s * (1 + 1e-9)) << problem.model.family << " " << name_of(legal[i]);
-      EXPECT_LE(bytes.of(legal[i]), program::total_bytes(candidate->bytes))
+      EXPECT_LE(bounds.bytes.of(legal[i]), program::total_bytes(candidate->bytes))
           << problem.model.family << " " << name_of(legal[i]);
       tightest = std::max(tightest, least_s / step_s);
     }
@@ -97,16 +109,12 @@ TEST(Bounds, DoNotDependOnWhatWasAskedBefore) {
   for (const Problem& problem : problems()) {
     const SearchInput input = problem.input();
     const auto legal = enumerate(problem.space()).legal;
-    Cuts cuts(sample_of(input.architecture));
-    Pipelines pipelines(cuts.likes());
-    LeastTime time(input, cuts, pipelines);
-    LeastBytes bytes(input, cuts, pipelines);
+    AllBounds bounds(input);
     for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 200) {
-      Cuts own_cuts(sample_of(input.architecture));
-      Pipelines own(own_cuts.likes());
-      EXPECT_EQ(time.of(legal[i]), LeastTime(input, own_cuts, own).of(legal[i]))
+      AllBounds own(input);
+      EXPECT_EQ(bounds.time.of(legal[i]), own.time.of(legal[i]))
           << problem.model.family << " " << name_of(legal[i]);
-      EXPECT_EQ(bytes.of(legal[i]), LeastBytes(input, own_cuts, own).of(legal[i]))
+      EXPECT_EQ(bounds.bytes.of(legal[i]), own.bytes.of(legal[i]))
           << problem.model.family << " " << name_of(legal[i]);
     }
   }
@@ -233,22 +241,61 @@ TEST(Search, DoesTheSameWorkAgain) {
 }
 
 // What compiling takes is foreseen within a factor of two, so that a search keeps its bounds.
+// But for what a step in a window takes once, which only counts where there are few micro-batches.
 TEST(Search, ForeseesHowLongProgramsAre) {
+  int num_checked = 0, num_in_pipelines = 0;
   for (const Problem& problem : problems()) {
     const SearchInput input = problem.input();
     const auto legal = enumerate(problem.space()).legal;
-    Cuts cuts(sample_of(input.architecture));
-    Pipelines pipelines(cuts.likes());
-    LeastTime time(input, cuts, pipelines);
+    AllBounds bounds(input);
     for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 40) {
       const mesh::Layout& layout = legal[i];
-      if (layout.num_micro_batches < 4 || counted_micro_batches(layout) < layout.num_micro_batches)
-        continue;
+      const bool is_pipeline = layout.pp > 1;
+      if (layout.num_micro_batches < (is_pipeline ? 4 : 2)) continue;
+      if (!is_pipeline && layout.shared_window) continue;
+      if (counted_micro_batches(layout) < layout.num_micro_batches) continue;
       const auto actions = static_cast<double>(evaluate(input, layout)->num_actions);
-      EXPECT_GT(time.num_actions(layout), actions / 2) << name_of(layout);
-      EXPECT_LT(time.num_actions(layout), actions * 2) << name_of(layout);
+      EXPECT_GT(bounds.time.num_actions(layout), actions / 2) << name_of(layout);
+      EXPECT_LT(bounds.time.num_actions(layout), actions * 2) << name_of(layout);
+      num_checked += 1;
+      num_in_pipelines += is_pipeline ? 1 : 0;
     }
   }
+  EXPECT_GT(num_in_pipelines, 100);
+  EXPECT_GT(num_checked - num_in_pipelines, 20);
+}
+
+// No number of rows divides over micro-batches of three, which a search finds out for each choice
+// of degrees: without time it ends all the same.
+TEST(Search, EndsWhereRulesRefuseEveryWayDown) {
+  Problem problem("llama", 4, 1, 8);
+  problem.fixed.micro_batch = 3;
+  SearchInput input = problem.input();
+  input.most_work = 1;
+  const auto found = search(input);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->ranked.empty());
+  EXPECT_LT(found->effort.num_degrees_opened, found->effort.num_degrees);
+  EXPECT_GT(found->effort.num_left, 0);
+}
+
+// Of more choices of degrees than are kept; a pipeline's stages are not chosen with them.
+TEST(SearchSpace, CutsTheModelOnceForALayout) {
+  const Problem problem("llama", 4, 1, 8);
+  const SearchInput input = problem.input();
+  SearchSpace space(input, recipe::Offload::kNone);
+  int num_cut = 0;
+  for (const mesh::Layout& layout : space.next(space.start()).legal) {
+    if (layout.pp > 1) continue;
+    const std::int64_t before = space.work();
+    ASSERT_TRUE(space.parts_for(layout)) << name_of(layout);
+    const std::int64_t once = space.work();
+    EXPECT_GT(once, before) << name_of(layout);
+    ASSERT_TRUE(space.parts_for(layout)) << name_of(layout);
+    EXPECT_EQ(space.work(), once) << name_of(layout);
+    num_cut += 1;
+  }
+  EXPECT_GT(num_cut, 9);
 }
 
 PlanInput large_input(int num_nodes, int cores, std::int64_t memory) {

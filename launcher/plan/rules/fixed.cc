@@ -26,8 +26,8 @@ class Differences {
   std::string first_;
 };
 
-Differences differences_of_degrees(const mesh::Layout& layout, const recipe::Parallel& fixed) {
-  Differences differences;
+void check_degrees(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const recipe::Parallel& fixed = space.fixed;
   differences.check(fixed.dp > 0, "dp", fixed.dp, layout.dp);
   differences.check(fixed.shard > 0, "shard", fixed.shard, layout.shard);
   differences.check(fixed.tp > 0, "tp", fixed.tp, layout.tp);
@@ -36,7 +36,6 @@ Differences differences_of_degrees(const mesh::Layout& layout, const recipe::Par
   differences.check(fixed.ulysses > 0, "cp.ulysses", fixed.ulysses, layout.ulysses);
   differences.check(fixed.ep > 0, "ep", fixed.ep, layout.ep);
   differences.check(fixed.etp > 0, "etp", fixed.etp, layout.etp);
-  return differences;
 }
 
 // Without a shard axis zero has no meaning; it is then only an offence where sharding was possible.
@@ -67,46 +66,45 @@ void check_recompute(const mesh::Layout& layout, const Space& space, Differences
     differences.add(fmt::format("recompute is fixed at {}", recipe::to_string(*wanted)));
 }
 
+void check_prefetch(const mesh::Layout& layout, const Space& space, Differences& differences) {
+  const std::optional<int>& wanted = space.fixed.prefetch;
+  differences.check(wanted.has_value() && layout.gathers_each_use(), "prefetch", wanted.value_or(0),
+                    layout.prefetch);
+}
+
+// What all of these checks find.
+template <auto... checks>
+std::optional<Objection> objection_of(const mesh::Layout& layout, const Space& space) {
+  Differences differences;
+  (checks(layout, space, differences), ...);
+  return differences.objection();
+}
+
 }  // namespace
 
 std::optional<Objection> degrees_are_as_fixed(const mesh::Layout& layout, const Space& space) {
-  return differences_of_degrees(layout, space.fixed).objection();
+  return objection_of<check_degrees>(layout, space);
 }
 
 std::optional<Objection> zero_is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  Differences differences;
-  check_zero(layout, space, differences);
-  return differences.objection();
+  return objection_of<check_zero>(layout, space);
 }
 
 std::optional<Objection> micro_batch_is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  Differences differences;
-  check_micro_batch(layout, space, differences);
-  return differences.objection();
+  return objection_of<check_micro_batch>(layout, space);
 }
 
 std::optional<Objection> pipeline_is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  Differences differences;
-  check_pipeline(layout, space, differences);
-  return differences.objection();
+  return objection_of<check_pipeline>(layout, space);
 }
 
 std::optional<Objection> recompute_is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  Differences differences;
-  check_recompute(layout, space, differences);
-  return differences.objection();
+  return objection_of<check_recompute>(layout, space);
 }
 
 std::optional<Objection> is_as_fixed(const mesh::Layout& layout, const Space& space) {
-  Differences differences = differences_of_degrees(layout, space.fixed);
-  check_zero(layout, space, differences);
-  check_micro_batch(layout, space, differences);
-  check_pipeline(layout, space, differences);
-  check_recompute(layout, space, differences);
-  const std::optional<int>& prefetch = space.fixed.prefetch;
-  differences.check(prefetch.has_value() && layout.gathers_each_use(), "prefetch",
-                    prefetch.value_or(0), layout.prefetch);
-  return differences.objection();
+  return objection_of<check_degrees, check_zero, check_micro_batch, check_pipeline, check_recompute,
+                      check_prefetch>(layout, space);
 }
 
 }  // namespace ptrain::plan

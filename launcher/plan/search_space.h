@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/plan/bounds.h"
@@ -9,26 +11,26 @@
 
 namespace ptrain::plan {
 
-// Layouts that begin alike, up to a level.
-struct Beginning {
+// A layout with its choices up to a level, which stands for all that begin so.
+struct PartialLayout {
   double least = 0;  // of what is sought: weighed seconds, or bytes
   Level level = Level::kNone;
   mesh::Layout layout;
-  std::int64_t bytes = 0;                        // of a rank, at least
-  bool operator<(const Beginning& other) const;  // the last is taken first
+  std::int64_t bytes = 0;                            // of a rank, at least
+  bool operator<(const PartialLayout& other) const;  // the last is taken first
 };
 
 // What the searches of one input go over: its layouts, with or without offloading, and their
 // bounds.
-class Grounds {
+class SearchSpace {
  public:
   // The input must outlive it.
-  Grounds(const SearchInput& input, recipe::Offload offload);
-  Grounds(const Grounds&) = delete;
+  SearchSpace(const SearchInput& input, recipe::Offload offload);
+  SearchSpace(const SearchSpace&) = delete;
 
-  Beginning start() const { return {.layout = without_axes(space_)}; }
+  PartialLayout start() const { return {.layout = without_axes(space_)}; }
   // Makes the choices of the next level.
-  Enumeration next(const Beginning& beginning);
+  Enumeration next(const PartialLayout& partial);
   Bounds& bounds() { return bounds_; }
   std::int64_t memory() const { return memory_; }  // of a rank
 

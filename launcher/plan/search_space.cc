@@ -1,4 +1,6 @@
-#include "launcher/plan/grounds.h"
+#include "launcher/plan/search_space.h"
+
+#include <utility>
 
 #include "launcher/plan/evaluate.h"
 #include "launcher/plan/order.h"
@@ -41,27 +43,27 @@ std::string cut_of(const Layout& layout) {
 
 }  // namespace
 
-bool Beginning::operator<(const Beginning& other) const {
+bool PartialLayout::operator<(const PartialLayout& other) const {
   if (least != other.least) return least > other.least;
   if (level != other.level) return level < other.level;
   return is_plainer(other.layout, layout);
 }
 
-Grounds::Grounds(const SearchInput& input, recipe::Offload offload)
+SearchSpace::SearchSpace(const SearchInput& input, recipe::Offload offload)
     : input_(input),
       memory_(rank_memory(input)),
       cuts_(sample_of(input.architecture)),
       space_(space_of(input, offload, cuts_, balanced_)),
       bounds_(input, space_, cuts_, memory_) {}
 
-Enumeration Grounds::next(const Beginning& beginning) {
-  Enumeration all = enumerate_axes(space_, beginning.layout, num_axes_of(beginning.level),
-                                   num_axes_of(next_level(beginning.level)));
+Enumeration SearchSpace::next(const PartialLayout& partial) {
+  Enumeration all = enumerate_axes(space_, partial.layout, num_axes_of(partial.level),
+                                   num_axes_of(next_level(partial.level)));
   work_ += std::ssize(all.legal) + std::ssize(all.rejected);
   return all;
 }
 
-std::optional<Objection> Grounds::objection_to_schedule(const Layout& layout) const {
+std::optional<Objection> SearchSpace::objection_to_schedule(const Layout& layout) const {
   Space asked = space_;
   asked.schedules_later = false;
   Layout counted = layout;
@@ -69,17 +71,16 @@ std::optional<Objection> Grounds::objection_to_schedule(const Layout& layout) co
   return schedule_fits(counted, asked);
 }
 
-Result<const std::vector<Part>*> Grounds::parts_for(const Layout& layout) {
-  if (parts_.size() > kKeptParts) parts_.clear();
-  std::vector<Part>& parts = parts_[cut_of(layout)];
-  if (parts.empty()) {
-    PTRAIN_TRY(parts, parts_of(input_.architecture, layout));
-    work_ += work_to_cut(std::ssize(input_.architecture.parameters) * 2);
-  }
-  return &parts;
+Result<const std::vector<Part>*> SearchSpace::parts_for(const Layout& layout) {
+  const std::string cut = cut_of(layout);
+  if (const auto known = parts_.find(cut); known != parts_.end()) return &known->second;
+  if (parts_.size() >= kKeptParts) parts_.clear();
+  PTRAIN_TRY(std::vector<Part> parts, parts_of(input_.architecture, layout));
+  work_ += work_to_cut(std::ssize(input_.architecture.parameters) * 2);
+  return &parts_.emplace(cut, std::move(parts)).first->second;
 }
 
-Result<Candidate> Grounds::simulate(const Layout& layout, std::int64_t memory) {
+Result<Candidate> SearchSpace::simulate(const Layout& layout, std::int64_t memory) {
   PTRAIN_TRY(const std::vector<Part>* parts, parts_for(layout));
   Candidate candidate;
   candidate.layout = layout;
