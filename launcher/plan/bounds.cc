@@ -82,30 +82,32 @@ double Bounds::seconds_of(const Layout& layout, Level level) {
   return time_.of_all_from(layout, std::max<std::int64_t>(1, input_.fixed.micro_batch));
 }
 
+void Bounds::lower(Bound& bound, Layout small, Layout fast, Level level) {
+  for (const Recompute recompute : recomputes_of(small, level)) {
+    small.recompute = fast.recompute = recompute;
+    num_stages_ += kStagesAUnit * kWorkOfBound + small.num_stages();
+    const std::int64_t bytes = bytes_.of(small);
+    if (bytes < bound.bytes) bound.bytes = bytes, bound.smallest = small;
+    if (bytes > memory_) continue;
+    bound.seconds = std::min(bound.seconds, seconds_of(fast, level));
+    if (recompute == Recompute::kNone) break;  // what computes again takes longer
+  }
+}
+
 Bound Bounds::of(const Layout& begun, Level level) {
   const auto in_pipelines = [&](const Layout& layout) {
     return level < Level::kSchedule ? pipelines_of(layout, space_) : std::vector{layout};
   };
-  std::vector<Layout> smalls = in_pipelines(smallest(begun, level));
-  std::vector<Layout> fasts = in_pipelines(fastest(begun, level));
+  const std::vector<Layout> smalls = in_pipelines(smallest(begun, level));
+  const std::vector<Layout> fasts = in_pipelines(fastest(begun, level));
   // Where layers do not make the stages a rule says so.
   const auto cannot_be = [](const Layout& layout) {
     return layout.num_stages() > 1 && layout.stage_layers.empty();
   };
   if (std::ranges::all_of(smalls, cannot_be)) return {.seconds = 0, .bytes = 0};
   Bound bound;
-  for (std::size_t p = 0; p < smalls.size(); ++p) {
-    if (cannot_be(smalls[p])) continue;
-    for (const Recompute recompute : recomputes_of(smalls[p], level)) {
-      smalls[p].recompute = fasts[p].recompute = recompute;
-      num_stages_ += kStagesAUnit * kWorkOfBound + smalls[p].num_stages();
-      const std::int64_t bytes = bytes_.of(smalls[p]);
-      if (bytes < bound.bytes) bound.bytes = bytes, bound.smallest = smalls[p];
-      if (bytes > memory_) continue;
-      bound.seconds = std::min(bound.seconds, seconds_of(fasts[p], level));
-      if (recompute == Recompute::kNone) break;  // what computes again takes longer
-    }
-  }
+  for (std::size_t p = 0; p < smalls.size(); ++p)
+    if (!cannot_be(smalls[p])) lower(bound, smalls[p], fasts[p], level);
   return bound;
 }
 

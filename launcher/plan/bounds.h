@@ -45,6 +45,8 @@ class Bounds {
   mesh::Layout smallest(mesh::Layout begun, Level level) const;
   std::vector<recipe::Recompute> recomputes_of(const mesh::Layout& begun, Level level) const;
   double seconds_of(const mesh::Layout& layout, Level level);
+  // By one pipeline, as its smallest and its fastest layout.
+  void lower(Bound& bound, mesh::Layout small, mesh::Layout fast, Level level);
 
   const SearchInput& input_;
   const Space& space_;

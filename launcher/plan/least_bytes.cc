@@ -192,38 +192,48 @@ void LeastBytes::add_calls(const StageKinds& kinds, const std::vector<Call>& cal
   rank.queued = std::min(rank.queued, queued);
 }
 
-std::int64_t LeastBytes::of(const Layout& layout) {
+std::vector<LeastBytes::Rank> LeastBytes::ranks_of(const Layout& layout,
+                                                   const std::vector<Held>& held) {
   const std::vector<StageKinds>& stages = pipelines_.of(layout);
-  const auto held = held_of(layout);
-  if (stages.empty() || !held || !layout.layer_dtypes.empty()) return 0;
+  if (stages.empty()) return {};
   std::vector<Rank> ranks(static_cast<std::size_t>(layout.pp));
   Result<const std::vector<Call>*> calls = nullptr;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const auto stage = static_cast<int>(s);
     if (s == 0 || layout.recompute_of(stage) != layout.recompute_of(stage - 1))
       calls = calls_of(layout, layout.recompute_of(stage));
-    if (!calls) return 0;
+    if (!calls) return {};
     Rank& rank = ranks[static_cast<std::size_t>(stages[s].rank)];
-    add_held(stages[s], layout, **held, rank);
+    add_held(stages[s], layout, held, rank);
     add_calls(stages[s], **calls, rank);
   }
-  if (layout.num_stages() == 1 && layout.num_micro_batches > 1) {
-    // That of the embedding goes on beside the head's next backward.
-    const auto embedding = static_cast<std::size_t>(cuts_.likes().front()),
-               head = static_cast<std::size_t>(cuts_.likes().back());
-    ranks.front().gradients = std::max(
-        ranks.front().gradients, (**held)[embedding].last_gradients + (**held)[head].gradients);
-  }
+  return ranks;
+}
+
+// The embedding's reduction goes on beside the head's next backward.
+void LeastBytes::add_embedding(const std::vector<Held>& held, Rank& rank) const {
+  const auto embedding = static_cast<std::size_t>(cuts_.likes().front()),
+             head = static_cast<std::size_t>(cuts_.likes().back());
+  rank.gradients = std::max(rank.gradients, held[embedding].last_gradients + held[head].gradients);
+}
+
+std::int64_t LeastBytes::most_of(const Rank& rank, const StashCounts::Moments& moments) {
+  std::int64_t stashes = 0;
+  for (const HeldStashes& moment : moments)
+    stashes = std::max(stashes, moment.num_waiting * rank.stash + moment.num_queued * rank.queued);
+  return rank.bytes + rank.gathered + rank.gradients + rank.temporary + stashes;
+}
+
+std::int64_t LeastBytes::of(const Layout& layout) {
+  const auto held = held_of(layout);
+  if (!held || !layout.layer_dtypes.empty()) return 0;
+  std::vector<Rank> ranks = ranks_of(layout, **held);
+  if (ranks.empty()) return 0;
+  if (layout.num_stages() == 1 && layout.num_micro_batches > 1) add_embedding(**held, ranks[0]);
   const std::vector<StashCounts::Moments>& counts = counts_.of(layout);
   std::int64_t most = 0;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Rank& rank = ranks[r];
-    std::int64_t stashes = 0;
-    for (const HeldStashes& moment : counts[r])
-      stashes =
-          std::max(stashes, moment.num_waiting * rank.stash + moment.num_queued * rank.queued);
-    most = std::max(most, rank.bytes + rank.gathered + rank.gradients + rank.temporary + stashes);
-  }
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    most = std::max(most, most_of(ranks[r], counts[r]));
   return most;
 }
 

@@ -71,6 +71,10 @@ class LeastBytes {
   void add_held(const StageKinds& kinds, const mesh::Layout& layout, const std::vector<Held>& held,
                 Rank& rank) const;
   void add_calls(const StageKinds& kinds, const std::vector<Call>& calls, Rank& rank) const;
+  void add_embedding(const std::vector<Held>& held, Rank& rank) const;
+  // None where it is not known.
+  std::vector<Rank> ranks_of(const mesh::Layout& layout, const std::vector<Held>& held);
+  static std::int64_t most_of(const Rank& rank, const StashCounts::Moments& moments);
 
   const SearchInput& input_;
   Cuts& cuts_;
