@@ -209,7 +209,8 @@ class Campaign(Runs):
             self.assertEqual([step["step"] for step in steps], list(range(1, len(steps) + 1)), scene.name)
             for step, other in zip(steps, alone):
                 self.assertEqual(step["tokens_total"], other["tokens_total"], scene.name)
-                self.assertLess(abs(step["loss"] / other["loss"] - 1), 1e-6, f"{scene.name}: {step}")
+                # On other numbers of ranks fp32 rounds otherwise; a batch trained twice or not is far beyond this.
+                self.assertLess(abs(step["loss"] / other["loss"] - 1), 1e-5, f"{scene.name}: {step}")
 
     def run_all(self, count, seed):
         dice = random.Random(seed)
