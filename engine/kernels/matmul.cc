@@ -43,9 +43,9 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Orientati
 
 // Fortran reads our rows as columns, so it sees every matrix transposed: c^T = b^T a^T.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
+  if (a.dtype == DType::kBFloat16 && uses_bf16_gemm()) return bf16_gemm(a, b, c, options);
   const Orientation orientation{options.transpose_b ? 'T' : 'N', options.transpose_a ? 'T' : 'N',
                                 checked_inner(a, b, c, options)};
-  if (a.dtype == DType::kBFloat16 && uses_bf16_gemm()) return bf16_gemm(a, b, c, options);
   if (a.dtype == DType::kBFloat16)
     return multiply<BFloat16, float>(a, b, c, orientation, options.accumulate);
   dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });
