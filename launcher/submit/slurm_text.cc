@@ -109,7 +109,7 @@ NodeState node_state(std::string_view words) {
                       "INVALID_REG"}))
     return NodeState::kDown;
   if (says({"DRAIN", "DRAINING", "DRAINED"})) return NodeState::kDrained;
-  const bool kept = says({"RESERVED", "MAINTENANCE", "MAINT", "BLOCKED"});
+  const bool kept = says({"RESERVED", "MAINTENANCE", "MAINT", "BLOCKED", "COMPLETING"});
   return says({"IDLE"}) && !kept ? NodeState::kIdle : NodeState::kBusy;
 }
 

@@ -47,11 +47,11 @@ TEST(SlurmText, Nodes) {
 
 // The words of scontrol's manual, under State.
 TEST(SlurmText, StatesOfNodes) {
-  for (const char* idle : {"IDLE", "IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_DOWN"})
+  for (const char* idle : {"IDLE", "IDLE+CLOUD+POWERED_DOWN", "IDLE+POWERING_DOWN", "IDLE+PLANNED"})
     EXPECT_EQ(node_state(idle), NodeState::kIdle) << idle;
   for (const char* busy :
        {"ALLOCATED", "MIXED", "COMPLETING", "RESERVED", "ALLOCATED+CLOUD", "IDLE+RESERVED",
-        "IDLE+MAINTENANCE+RESERVED", "IDLE+MAINT", "IDLE+BLOCKED"})
+        "IDLE+MAINTENANCE+RESERVED", "IDLE+MAINT", "IDLE+BLOCKED", "IDLE+COMPLETING"})
     EXPECT_EQ(node_state(busy), NodeState::kBusy) << busy;
   for (const char* drained : {"IDLE+DRAIN", "ALLOCATED+DRAIN", "MIXED+DRAIN"})
     EXPECT_EQ(node_state(drained), NodeState::kDrained) << drained;
