@@ -111,8 +111,12 @@ TEST(Formula, OneForwardOneBackward) {
 
 TEST(Formula, EagerHidesHops) {
   for_sizes([](int p, int m, const Set& cost) {
+    const double most = all(cost) / 2;  // that is hidden
+    for (const double hop : {1.0, most}) {
+      const Case slow{"eager_1f1b", p, 1, m, cost, hop};
+      EXPECT_DOUBLE_EQ(bubble(slow), (p - 1) * all(cost) + 2 * (p - 1) * hop) << slow;
+    }
     const Case one{"eager_1f1b", p, 1, m, cost, 1};
-    EXPECT_DOUBLE_EQ(bubble(one), (p - 1) * all(cost) + 2 * (p - 1)) << one;
     EXPECT_EQ(peaks(one, kWeight), by_rank(p, [&](int r) { return std::min(2 * (p - r) - 1, m); }))
         << one;
   });
@@ -202,6 +206,39 @@ TEST(Formula, TwoStageBackward) {
       EXPECT_EQ(peaks(one, kWeight), by_rank(p, [&](int) { return m; })) << one;
     }
   });
+}
+
+// m < 2p-1: what is made for 2p-1, without the micro-batches that are not there.
+TEST(Formula, ZeroBubbleVIsTrimmed) {
+  for (const int p : {2, 3, 4, 8})
+    for (int m = 1; m < 2 * p - 1; ++m) {
+      const auto problem = [&](int micro_batches) {
+        return Problem{
+            .num_ranks = p, .num_virtual = 2, .num_micro_batches = micro_batches, .costs = {}};
+      };
+      Schedule expected = make("zb_v", problem(2 * p - 1)).value();
+      expected.num_micro_batches = m;
+      for (auto& cells : expected.ranks)
+        std::erase_if(cells, [&](const Cell& cell) { return cell.micro_batch >= m; });
+      EXPECT_EQ(make("zb_v", problem(m)).value(), expected) << p << " " << m;
+    }
+}
+
+// Published where F costs as much as I; elsewhere it is a bound.
+TEST(Formula, OfDualPipesIsABound) {
+  for (const int p : {2, 4, 8})
+    for (const int m : {2 * p, 2 * p + 2, 5 * p})
+      for (const Set& cost : kSets) {
+        const double pair = all(cost);
+        const Case v{"dualpipe_v", p, 2, m, cost, 0, pair};
+        EXPECT_LE(run(v).makespan, (2 * (m - p) - 1) * pair + (2 * p + 1) * pair +
+                                       (p - 1) * (pair + cost.b - 2 * cost.w))
+            << v;
+        const Case both{"dualpipe", p, 2, m, cost, 0, pair};
+        EXPECT_LE(run(both).makespan,
+                  (m - p - 1) * pair + (p + 1) * pair + (p / 2 - 1) * (pair + cost.b - 2 * cost.w))
+            << both;
+      }
 }
 
 TEST(Formula, DualPipeV) {
