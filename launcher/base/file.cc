@@ -111,6 +111,22 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes) {
   return text;
 }
 
+Result<std::string> read_part(const std::string& path, std::int64_t offset,
+                              std::int64_t num_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return failure(ExitCode::kUnusable, path, errno);
+  std::string bytes(static_cast<std::size_t>(num_bytes), '\0');
+  for (std::size_t size = 0; size < bytes.size();) {
+    const ssize_t got = ::pread(file.get(), bytes.data() + size, bytes.size() - size,
+                                offset + static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failure(ExitCode::kUnusable, path, errno);
+    if (got == 0) return fail(ExitCode::kUnusable, path + ": too short");
+    size += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
 Result<std::string> hash_of_file(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 30;
   PTRAIN_TRY(const std::string text, read_file(path, kMostBytes));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ Result<std::string> read_file(const std::string& path, std::size_t most_bytes);
 
 // The hash of such a file of at most 1 GiB, as hash128_hex has it.
 Result<std::string> hash_of_file(const std::string& path);
+
+// `num_bytes` of a file from `offset` on; errors (kUnusable) name path and cause.
+Result<std::string> read_part(const std::string& path, std::int64_t offset, std::int64_t num_bytes);
 
 // Writes the file, for its owner alone, so that a reader sees the old text or the new one and
 // nothing between: even after a loss of power, or, without waiting for the disk, only until then.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "core/model/architecture.h"
@@ -17,14 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::string> read_part(const fs::path& path, std::int64_t offset, std::int64_t bytes) {
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(offset);
-  if (!file.read(text.data(), bytes)) return fail(ExitCode::kUnusable, "it cannot be read");
-  return text;
-}
-
 safetensors::Contents contents_of(const fs::path& folder) {
   return safetensors::read_contents(
       {[&](const std::string& name) {
@@ -33,7 +24,7 @@ safetensors::Contents contents_of(const fs::path& folder) {
          return static_cast<std::int64_t>(fs::file_size(folder / name, error));
        },
        [&](const std::string& name, std::int64_t offset, std::int64_t bytes) {
-         return read_part(folder / name, offset, bytes);
+         return read_part((folder / name).string(), offset, bytes);
        }});
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -27,7 +26,7 @@ tl::unexpected<Error> damaged(const std::string& where, const Error& error) {
               error.hint.empty() ? kUndamaged : error.hint);
 }
 
-Result<std::string> read_part(const std::string& folder, const dcp::Location& place) {
+Result<std::string> read_item(const std::string& folder, const dcp::Location& place) {
   const fs::path path = fs::path(folder) / place.file;
   std::error_code error;
   const fs::path inside =
@@ -39,12 +38,7 @@ Result<std::string> read_part(const std::string& folder, const dcp::Location& pl
                             path.string()));
   if (place.length > kMostItem || place.transformed)
     return fail(ExitCode::kUnusable, "it is compressed or absurdly large");
-  std::string bytes(static_cast<std::size_t>(place.length), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(place.offset);
-  if (!file.read(bytes.data(), place.length))
-    return fail(ExitCode::kUnusable, fmt::format("{} is too short", path.string()));
-  return bytes;
+  return read_part(path.string(), place.offset, place.length);
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ Result<nlohmann::json> StoredCheckpoint::value(const std::string& key) const {
   else
     return fail(ExitCode::kUnusable, fmt::format("'{}' is not in {} as one item", key, folder_),
                 kUndamaged);
-  auto read = read_part(folder_, place).and_then([](const std::string& bytes) {
+  auto read = read_item(folder_, place).and_then([](const std::string& bytes) {
     return dcp::read_small_item(std::as_bytes(std::span(bytes)));
   });
   if (read) return read;

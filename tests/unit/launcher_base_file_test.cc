@@ -52,6 +52,16 @@ TEST_F(File, TooLargeIsRefused) {
   EXPECT_EQ(large.error().message, path("a") + ": larger than 4 bytes");
 }
 
+TEST_F(File, PartsAreReadOrTheCauseIsNamed) {
+  ASSERT_TRUE(publish_file(path("a"), "12345"));
+  EXPECT_EQ(read_part(path("a"), 1, 4), "2345");
+  EXPECT_EQ(read_part(path("a"), 2, 4).error().message, path("a") + ": too short");
+  EXPECT_EQ(read_part(path("no"), 0, 1).error().message,
+            path("no") + ": No such file or directory");
+  EXPECT_EQ(read_part(folder_, 0, 1).error().message, folder_ + ": Is a directory");
+  EXPECT_EQ(read_part(folder_, 0, 1).error().code, ExitCode::kUnusable);
+}
+
 TEST_F(File, WhatIsNoFileIsNamed) {
   EXPECT_EQ(read_file(path("no"), 9).error().message, path("no") + ": No such file or directory");
   EXPECT_EQ(read_file(folder_, 9).error().message, folder_ + ": Is a directory");
