@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +25,7 @@
 #include "launcher/supervise/processes.h"
 #include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
+#include "launcher/supervise/verdicts.h"
 
 namespace ptrain::supervise {
 
@@ -71,7 +71,6 @@ class Supervisor {
   run::Verdict finish(run::Verdict verdict);
   void tell_what_follows(run::Verdict& verdict) const;
   run::Verdict go_on_elsewhere(run::Verdict verdict);
-  run::Verdict verdict_of(const Error& error) const;
   void exclude(const std::vector<std::string>& nodes) {
     for (const auto& node : without(nodes, history_.excluded)) history_.excluded.push_back(node);
   }
@@ -141,8 +140,7 @@ std::vector<std::string> Supervisor::taken_nodes() const {
 Status Supervisor::use_nodes() {
   if (setup_.nodes.empty()) return {};
   const auto taken = without(taken_nodes(), history_.excluded);
-  if (!taken.empty())
-    warn(fmt::format("Slurm has taken {} from the job: left out", fmt::join(taken, ", ")));
+  if (!taken.empty()) warn(taken_from_job(taken) + ": left out");
   exclude(taken);
   nodes_ = usable_nodes(setup_.nodes, history_, run::num_nodes(plan_));
   if (nodes_.empty())
@@ -168,23 +166,16 @@ Status Supervisor::look_at_nodes() {
 
 // As when nodes are lost later on.
 Status Supervisor::do_without(const std::vector<std::string>& silent) {
-  const std::string names = fmt::format("{}", fmt::join(silent, ", "));
-  const auto refuse = [&](const std::string& why) {
-    return fail(ExitCode::kEnvironment, fmt::format("preflight: {}: does not answer{}", names, why),
-                fmt::format("leave {} out: --exclude={}; `ptrain doctor` looks again", names,
-                            fmt::join(silent, ",")));
-  };
-  if (max_restarts() == 0) return refuse("");
+  if (max_restarts() == 0) return silent_nodes(silent, "");
   if (silent.size() > 1 && silent.size() + 1 >= nodes_of(plan_).size())
-    return refuse(": all but one, and the network of the node where ptrain runs may be cut");
+    return silent_nodes(silent,
+                        "these are all but one, and the network of the node where ptrain runs may "
+                        "be cut");
   exclude(silent);
   if (const auto placed = use_nodes(); !placed)
-    return refuse(", and the run cannot go on without it: " + placed.error().message);
-  warn(fmt::format("{}: does not answer, and is left out", names));
-  note(log_.write(run::EventKind::kDecision, -1,
-                  to_fields({AfterAttempt::kRestart, ExitCode::kNodeLost,
-                             "the first attempt starts without " + names, 0, silent},
-                            setup_.job)));
+    return silent_nodes(silent, "what is left is not enough: " + placed.error().message);
+  warn(left_out(silent));
+  note(log_.write(run::EventKind::kDecision, -1, to_fields(start_without(silent), setup_.job)));
   return {};
 }
 
@@ -192,7 +183,8 @@ Status Supervisor::replace_plan(run::Plan plan) {
   PTRAIN_CHECK(write_plan(setup_.directory.plan(), plan));
   const std::string layouts = layouts_text(plan);
   progress_.say(fmt::format("planned again for {}: {}", fmt::join(nodes_, ", "), layouts));
-  return log_.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts}, {"nodes", nodes_}});
+  note(log_.write(run::EventKind::kPlanChosen, -1, {{"layouts", layouts}, {"nodes", nodes_}}));
+  return {};
 }
 
 Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
@@ -207,12 +199,12 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
   PTRAIN_TRY(AttemptSetup prepared, prepare_attempt(setup_, folder_, plan_, *found, attempt_));
   if (!setup_.job.empty()) prepared.clock = &clock_;
   prepared.apart = guard_.pid();
-  PTRAIN_CHECK(log_.write(run::EventKind::kAttemptStarted, -1,
-                          {{"shape", shape},
-                           {"num_ranks", prepared.launch.num_ranks},
-                           {"nodes", nodes_of(plan_)},
-                           {"job", setup_.job},
-                           {"preflight_s", std::exchange(preflight_s_, 0)}}));
+  note(log_.write(run::EventKind::kAttemptStarted, -1,
+                  {{"shape", shape},
+                   {"num_ranks", prepared.launch.num_ranks},
+                   {"nodes", nodes_of(plan_)},
+                   {"job", setup_.job},
+                   {"preflight_s", std::exchange(preflight_s_, 0)}}));
   return run_attempt(prepared, {log_, progress_, measurements_, goodput_, save_times_},
                      setup_.signals);
 }
@@ -222,10 +214,7 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
 void Supervisor::name_taken_nodes(run::Verdict& verdict) const {
   if (verdict.code != ExitCode::kEnvironment || setup_.nodes.empty()) return;
   auto taken = without(nodes_of(plan_), without(setup_.nodes, taken_nodes()));
-  if (taken.empty()) return;
-  verdict.code = ExitCode::kNodeLost;
-  verdict.reason = fmt::format("Slurm has taken {} from the job", fmt::join(taken, ", "));
-  verdict.nodes = std::move(taken);
+  if (!taken.empty()) verdict = with_taken_nodes(std::move(verdict), std::move(taken));
 }
 
 Decision Supervisor::judge(const AttemptEnd& end) {
@@ -269,30 +258,13 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
   ++num_restarts_;
   progress_.say(verdict_line(verdict));
   exclude(decision.exclude);
-  if (const auto signal = signal_within(decision.wait_s)) {
-    run::Verdict stopped = verdict;
-    stopped.code = ExitCode::kStopped;
-    stopped.reason = fmt::format("stopped on request (signal {}) before a restart; before that: {}",
-                                 sigabbrev_np(*signal), verdict.reason);
-    stopped.next = "continue with " + resume_;
-    return stopped;
-  }
-  run::Verdict last = verdict;
-  if (const auto state = state_of_job(); state != kRunning) {
-    last.code = static_cast<ExitCode>(128 + SIGTERM);
-    last.reason =
-        fmt::format("Slurm has ended the job ({}); before that: {}", state, verdict.reason);
-    last.next = fmt::format(
-        "see `squeue -j {}`: where Slurm does not start the job again, continue with {}",
-        setup_.job, resume_);
-    return last;
-  }
+  if (const auto signal = signal_within(decision.wait_s))
+    return stopped_between(verdict, *signal, resume_);
+  if (const auto state = state_of_job(); state != kRunning)
+    return ended_by_slurm(verdict, setup_.job, state, resume_);
   const Status placed = use_nodes();
   if (placed) return std::nullopt;
-  last.reason += fmt::format("; the run cannot go on without {}: {}",
-                             fmt::join(history_.excluded, ", "), placed.error().message);
-  last.next = fmt::format("continue with {} where there are enough nodes", resume_);
-  return last;
+  return short_of_nodes(verdict, history_.excluded, placed.error(), resume_);
 }
 
 run::Verdict Supervisor::finish(run::Verdict verdict) {
@@ -327,35 +299,23 @@ run::Verdict Supervisor::go_on_elsewhere(run::Verdict verdict) {
   return verdict;
 }
 
-// The ranks could not even be started.
-run::Verdict Supervisor::verdict_of(const Error& error) const {
-  run::Verdict verdict;
-  verdict.code = error.code;
-  verdict.reason = error.message;
-  const std::string go_on = "continue with " + resume_;
-  verdict.next = error.hint.empty() ? go_on : error.hint + "; " + go_on;
-  verdict.attempt = attempt_;
-  return verdict;
-}
-
 // Jobs that save nothing must not follow each other for ever.
 void Supervisor::tell_what_follows(run::Verdict& verdict) const {
   const auto how = plan_.recipe.failure.time_limit;
   if (how == recipe::AtTimeLimit::kStop) return;
   verdict.next = follow_up_text(how, setup_.job);
   if (newest_checkpoint() > first_checkpoint_) return;
-  verdict.code = ExitCode::kNoProgress;
-  verdict.next = "this job has saved no step, so none follows: give jobs more time (--time)";
+  verdict = none_follows(std::move(verdict));
 }
 
 run::Verdict Supervisor::attempts() {
-  if (const auto placed = use_nodes(); !placed) return verdict_of(placed.error());
-  if (const auto looked = look_at_nodes(); !looked) return verdict_of(looked.error());
+  if (const auto placed = use_nodes(); !placed) return not_started(placed.error(), 0, resume_);
+  if (const auto looked = look_at_nodes(); !looked) return not_started(looked.error(), 0, resume_);
   say_all(start_lines(plan_, setup_.directory, setup_.by_hand));
   std::string shape = next_shape();
   for (;;) {
     auto ended = attempt(shape);
-    if (!ended) return verdict_of(ended.error());
+    if (!ended) return not_started(ended.error(), attempt_, resume_);
     name_taken_nodes(ended->verdict);
     const AttemptEnd& end = *ended;
     published_ = std::max(published_, end.published);

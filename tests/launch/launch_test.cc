@@ -188,6 +188,19 @@ TEST_F(Launch, RestartsFromTheNewestCheckpoint) {
   EXPECT_EQ(verdict().step, 40);
 }
 
+// As where a quota of files is used up: what ranks need is there, and only the story has gaps.
+TEST_F(Launch, EventsThatCannotBeWrittenDoNotEndTheRun) {
+  once_ = folder_ + "/happened";
+  auto process = start_run("1:kill@28", {"failure.max_restarts=1"});
+  wait_until_ready();
+  fs::rename(run_.events(), folder_ + "/aside");
+  fs::create_directory(run_.events());
+  EXPECT_EQ(end_of(std::move(process)), 0) << output_;
+  EXPECT_TRUE(said("warning: cannot write " + run_.events() + ": Is a directory")) << output_;
+  EXPECT_EQ(verdict().step, 40);
+  EXPECT_TRUE(fs::exists(run_.attempt_folder(3)));
+}
+
 TEST_F(Launch, GivesUpWithoutProgress) {
   EXPECT_EQ(end_of(start_run("1:kill@25", {"failure.max_restarts=5"})), 22) << output_;
   EXPECT_EQ(count(run::EventKind::kAttemptStarted), 2);
