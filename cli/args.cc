@@ -72,7 +72,8 @@ void add_slurm(CLI::App* sub, std::vector<std::string>& overrides) {
   add_one("-C,--constraint", "constraint", "Features that nodes must have");
   add_one("-x,--exclude", "exclude", "Nodes that it must not get");
   add_one("--comment", "comment", "Comment of the job");
-  add_one("-a,--array", "array", "Refused: each task would be the same run");
+  add_one("-a,--array", "array",
+          "Refused: each task would be the same run (docs/launching.md has a sweep)");
 }
 
 void add_run(CLI::App& app, Command& chosen) {

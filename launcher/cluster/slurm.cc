@@ -45,10 +45,16 @@ Result<std::vector<NodeFacts>> facts_of_nodes(const std::string& nodes) {
   return facts;
 }
 
+// The last task of a job array has the array's own number, by which Slurm means all of its tasks.
+std::string own_job() {
+  const std::string job = variable("SLURM_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
+  return task.empty() || job != variable("SLURM_ARRAY_JOB_ID") ? job : job + "_" + task;
+}
+
 }  // namespace
 
 Allocation find_allocation() {
-  return {variable("SLURM_JOB_ID"),
+  return {own_job(),
           variable("SLURM_JOB_NODELIST"),
           static_cast<int>(number_of(variable("SLURM_JOB_NUM_NODES"))),
           variable("SLURM_JOB_CPUS_PER_NODE"),

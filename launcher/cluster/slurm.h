@@ -12,7 +12,7 @@ namespace ptrain::cluster {
 
 // The Slurm job that this process is in, by its environment.
 struct Allocation {
-  std::string job;    // empty: in none
+  std::string job;    // as Slurm's commands take it, "7" or "7_2"; empty: in none
   std::string nodes;  // "node[1-2]"
   int num_nodes = 0;
   std::string cpus;    // "4(x2)": of each node

@@ -29,6 +29,22 @@ TEST(Slurm, NodeFacts) {
   EXPECT_EQ(node_facts("slurm_load_node error"), NodeFacts{});
 }
 
+// By the number of an array Slurm's commands mean all of its tasks; one of them has that number,
+// too.
+TEST(Slurm, ATaskWithTheNumberOfItsArrayIsNamedAsATask) {
+  const auto job_with = [](const char* array) {
+    ::setenv("SLURM_JOB_ID", "7", 1);
+    ::setenv("SLURM_ARRAY_JOB_ID", array, 1);
+    ::setenv("SLURM_ARRAY_TASK_ID", "2", 1);
+    const std::string job = find_allocation().job;
+    for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"})
+      ::unsetenv(name);
+    return job;
+  };
+  EXPECT_EQ(job_with("7"), "7_2");
+  EXPECT_EQ(job_with("6"), "7");  // of its own, or of the job that submitted this one
+}
+
 // With a scontrol of ours, or none, in PATH.
 class Scontrol : public testing::Test {
  protected:
