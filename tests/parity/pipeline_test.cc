@@ -158,6 +158,19 @@ TEST_P(Pipelines, HoldWhatIsPredicted) {
   }
 }
 
+// Ranks that now and then come late change neither a bit nor a byte.
+TEST_P(Pipelines, DoNotDependOnTiming) {
+  Experiment experiment = experiment_in(DType::kFloat32);
+  experiment.num_steps = 2;
+  const auto run = train(experiment);
+  experiment.sleeps = true;
+  const auto late = train(experiment);
+  EXPECT_EQ(late.losses, run.losses);
+  EXPECT_EQ(late.grad_norms, run.grad_norms);
+  EXPECT_EQ(late.final_parameters, run.final_parameters);
+  EXPECT_EQ(late.peak_bytes, run.peak_bytes);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(kCases),
                          [](const auto& named) { return std::string(named.param.name); });
 

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <random>
+#include <thread>
 
 #include "core/mesh/part.h"
 #include "core/model/optimizer.h"
@@ -40,6 +43,15 @@ std::unique_ptr<state::OffloadStore> file_store(int rank, std::int64_t bytes) {
   return store;
 }
 
+// Before one action of eight, for up to a fifth of a millisecond.
+execute::ActionObserver sleeper(int rank) {
+  return [random = std::mt19937(static_cast<unsigned>(rank))](const program::Action&,
+                                                              bool begins) mutable {
+    if (begins && random() % 8 == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+  };
+}
+
 // One rank's part of an experiment.
 class RankRun {
  public:
@@ -59,6 +71,7 @@ class RankRun {
         state::initial_values(parameter_of(run), architecture_, experiment.seed, run.begin, run.end,
                               group.master(run));
     state::publish_masters(executor_->groups());
+    if (experiment.sleeps) executor_->observe(sleeper(world.rank()));
   }
 
   execute::StepResult step(int index) {

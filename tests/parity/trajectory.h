@@ -27,6 +27,7 @@ struct Experiment {
   std::uint64_t seed = 7;
   RowKind rows = RowKind::kPacked;
   bool repeats = false;  // the rows of the first step in every step
+  bool sleeps = false;   // each rank at times of its own
 };
 
 // What a layout computed; parameters and gradients by Hugging Face name, whole.

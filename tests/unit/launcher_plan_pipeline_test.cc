@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/program/compile.h"
+#include "core/schedule/catalogue.h"
+#include "core/schedule/simulate.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
 #include "launcher/plan/simulate.h"
@@ -36,9 +39,10 @@ double unit_cost(const Action& action, double sending) {
 }
 
 // One block a stage; the ends of the model cost nothing.
-double makespan(const char* schedule, int num_virtual, int num_micro_batches, double sending) {
+double makespan(const char* schedule, int num_virtual, int num_micro_batches, double sending,
+                int pp = 4) {
   mesh::Layout layout;
-  layout.pp = 4;
+  layout.pp = pp;
   layout.num_virtual = num_virtual;
   layout.schedule = schedule;
   layout.num_micro_batches = num_micro_batches;
@@ -51,8 +55,10 @@ double makespan(const char* schedule, int num_virtual, int num_micro_batches, do
     const bool is_end = action.layer_first == 0 || action.layer_first == layout.num_stages() + 1;
     return is_end ? 0 : unit_cost(action, sending);
   };
-  options.members = [](const Action& action, int) {
-    return action.kind == Kind::kGradNorm ? std::vector{0, 1, 2, 3} : std::vector<int>{};
+  std::vector<int> all(static_cast<std::size_t>(pp));
+  std::iota(all.begin(), all.end(), 0);
+  options.members = [&](const Action& action, int) {
+    return action.kind == Kind::kGradNorm ? all : std::vector<int>{};
   };
   return simulate(world, options)->step_s;
 }
@@ -70,6 +76,24 @@ TEST(PipelineClock, TakesAsLongAsIsPublished) {
   EXPECT_EQ(makespan("gpipe", 1, 8, 1), 39);
   EXPECT_EQ(makespan("1f1b", 1, 8, 1), 49);
   EXPECT_EQ(makespan("zb_h1", 1, 8, 1), 41);
+}
+
+// Where a RECV is posted keeps no cell waiting longer than its input takes to come.
+TEST(PipelineClock, TakesAsLongAsTheSchedule) {
+  for (const auto& [name, num_virtual] :
+       {std::pair{"1f1b", 1}, std::pair{"interleaved_1f1b", 2}, std::pair{"interleaved_zb_1p", 2},
+        std::pair{"zb_v", 2}, std::pair{"hanayo", 4}})
+    for (const int pp : {2, 4, 8})
+      for (const double hop : {0.0, 0.5, 1.0}) {
+        const schedule::Problem problem{.num_ranks = pp,
+                                        .num_virtual = num_virtual,
+                                        .num_micro_batches = 2 * pp,
+                                        .costs = {.communication = hop}};
+        const auto made = schedule::make(name, problem).value();
+        const auto run = schedule::simulate(made, schedule::uniform_timing(made, problem.costs));
+        EXPECT_EQ(makespan(name, num_virtual, 2 * pp, hop, pp), run->makespan)
+            << name << " on " << pp << ", a hop takes " << hop;
+      }
 }
 
 struct Refusal {

@@ -50,6 +50,23 @@ TEST(BalancedStages, AreTheBestOfAllSplits) {
   EXPECT_EQ(longest(*balanced_stages(architecture, 0, 4)), best);
 }
 
+// Rows of 4: a block costs as much as the head, and the embedding nothing.
+TEST(BalancedStages, LeaveNoLayerOutAndNoStageEmpty) {
+  struct Case {
+    int num_blocks, num_stages;
+  };
+  for (const auto [num_blocks, num_stages] :
+       {Case{7, 2}, Case{10, 3}, Case{30, 4}, Case{40, 8}, Case{40, 16}, Case{80, 32}}) {
+    const Counts counts = *balanced_stages(small_llama(num_blocks), 4, num_stages);
+    EXPECT_EQ(std::ssize(counts), num_stages);
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), num_blocks + 2) << num_stages;
+    EXPECT_GE(std::ranges::min(counts), 1) << num_blocks;
+    Counts costs = counts;
+    costs.front() -= 1;
+    EXPECT_EQ(std::ranges::max(costs), (num_blocks + num_stages) / num_stages) << num_blocks;
+  }
+}
+
 TEST(BalancedStages, MoreThanLayersAreRefused) {
   const auto stages = balanced_stages(small_llama(2), 4, 5);
   ASSERT_FALSE(stages);
