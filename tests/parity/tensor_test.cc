@@ -114,6 +114,25 @@ TEST_P(TensorLayouts, TakeThePredictedBytes) {
 INSTANTIATE_TEST_SUITE_P(All, TensorLayouts, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+// What a rank holds beside parameters, gradients and states at most.
+std::int64_t passing_bytes(const program::BytesByClass& bytes) {
+  return bytes[static_cast<std::size_t>(program::MemoryClass::kStash)].value +
+         bytes[static_cast<std::size_t>(program::MemoryClass::kTemporary)].value;
+}
+
+// Those of one micro-batch are most of what one rank holds, and with tp 4 a quarter of it is left.
+TEST(TensorHead, NoRankHoldsWholeLogits) {
+  constexpr std::int64_t kVocabulary = 16384, kTokens = 12 * 24;
+  constexpr double kLogits = kTokens * kVocabulary * 4;
+  Experiment experiment = experiment_of({"", "llama", 4, 1, 1, 1, 12, 1}, DType::kFloat32);
+  experiment.model.vocab_size = kVocabulary;
+  experiment.num_steps = 1;
+  for (const auto& bytes : train(experiment).peak_bytes)
+    EXPECT_LT(static_cast<double>(passing_bytes(bytes)), 0.3 * kLogits);
+  const auto alone = train(on_one_rank(experiment)).peak_bytes[0];
+  EXPECT_GT(static_cast<double>(passing_bytes(alone)), 0.8 * kLogits);
+}
+
 // Parameters and their gradients lie in a window of the node, what layers exchange does not.
 TEST(TensorWindow, GivesTheBitsOfMessages) {
   for (const Case& value : kCases) {

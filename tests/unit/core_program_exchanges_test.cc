@@ -101,6 +101,28 @@ TEST(Exchanges, AreRepeatedByRecomputation) {
   EXPECT_EQ(counts_of(program_of(gemma, layout), 1, Kind::kRecompute), Counts{});
 }
 
+// Bytes that a rank gives to exchanges of heads, for each token it has.
+std::int64_t ulysses_bytes_of_a_token(int ranks) {
+  recipe::Model model = support::small_model("llama");
+  model.hidden_size = 32;
+  model.num_attention_heads = model.num_key_value_heads = 8;
+  const auto whole = *model::make_architecture(model, DType::kFloat32);
+  const mesh::Layout layout{.cp = ranks, .ulysses = ranks};
+  std::int64_t bytes = 0;
+  for (const Action& action : program_of(*mesh::part_of(whole, layout, 0), layout).actions)
+    if (action.attribute("axis") == "ulysses")
+      bytes += std::stoll(std::string(action.attribute("token_bytes")));
+  return bytes;
+}
+
+// A rank of twice as many has as many tokens of a row that is twice as long.
+TEST(Exchanges, OfUlyssesRanksTakeAsManyBytesWhenRowsAndRanksDouble) {
+  const std::int64_t of_two = ulysses_bytes_of_a_token(2);
+  EXPECT_GT(of_two, 0);
+  EXPECT_EQ(ulysses_bytes_of_a_token(4), of_two);
+  EXPECT_EQ(ulysses_bytes_of_a_token(8), of_two);
+}
+
 TEST(Exchanges, OneRankHasNone) {
   const auto part = *mesh::part_of(whole("llama"), layout_of(1), 0);
   const Program program = program_of(part, layout_of(1));
