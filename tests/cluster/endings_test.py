@@ -71,6 +71,8 @@ class Deaths(Complaints):
         verdict = self.fails(13, "hangs", "1:lag@15", ONCE, "failure.hang_timeout=2")
         self.assertEqual(verdict["rank"], 1)
         self.assertIn("all_reduce#", verdict["reason"])
+        for rank in range(2):  # before they were killed
+            self.assertIn("-- thread ", self.log("hangs", rank))
 
     def test_helpers_that_are_deaf_to_term(self):
         """Gone before Slurm would give up on them and drain the node (KillWait)."""

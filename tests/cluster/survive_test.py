@@ -100,7 +100,7 @@ class SurviveTest(Runs):
     def test_a_cable_is_pulled(self):
         job = self.started("cut", 2, "run", "long.yaml", DP)
         self.cluster.cut("node2")
-        time.sleep(2)
+        time.sleep(1.5)
         self.cluster.restore("node2")
         now = self.num_steps("cut")
         self.wait_for_step(job, "cut", now + 20)
@@ -171,6 +171,9 @@ class SurviveTest(Runs):
         print(f"doctor on 4 nodes: {time.monotonic() - begin:.1f} s", file=sys.stderr)
         self.assertRegex(said, r"ok +nodes: node\[1-4\]: one ptrain, this folder is shared")
         self.assertLess(time.monotonic() - begin, 20)  # 1 to 2
+        self.cluster.slow("node3", 20)
+        self.assertRegex(self.ptrain(4, "doctor"), r"node3: sends to its neighbour at \d+ % of the median of the nodes")
+        self.cluster.restore("node3")
         private = "/dev/shm/run"  # each node has its own
         said = self.ptrain(2, "run", "recipe.yaml", DP, "--directory", private, code=3)
         self.assertIn("node2: does not see what is written to the run directory elsewhere", said)
