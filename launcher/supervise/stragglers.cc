@@ -21,10 +21,12 @@ constexpr double kMuch = 0.25, kHardly = 0.25;
 // middle, and at least so many seconds.
 constexpr double kFar = 5, kNoticed = 2e-3;
 
+// Of all, or of all others than one.
 template <class Ranks, class Of>
-double median(const Ranks& ranks, Of of) {
+double median(const Ranks& ranks, Of of, const typename Ranks::value_type* but = nullptr) {
   std::vector<double> values;
-  for (const auto& rank : ranks) values.push_back(std::invoke(of, rank));
+  for (const auto& rank : ranks)
+    if (&rank != but) values.push_back(std::invoke(of, rank));
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
   return values[values.size() / 2];
 }
@@ -78,10 +80,10 @@ std::optional<std::string> Stragglers::slow_rank(double middle) {
       cause(*least));
 }
 
-// What takes it longer than the rank in the middle.
+// What takes it longer than the one in the middle of the others.
 std::string Stragglers::cause(const Looks& rank) const {
-  const double data_s = median(ranks_, &Looks::data_of_step_s);
-  const double compute_s = median(ranks_, &Looks::compute_of_step_s);
+  const double data_s = median(ranks_, &Looks::data_of_step_s, &rank);
+  const double compute_s = median(ranks_, &Looks::compute_of_step_s, &rank);
   const bool by_data = rank.data_of_step_s() - data_s > rank.compute_of_step_s() - compute_s;
   if (by_data)
     return fmt::format("data is slow there: {} a step, elsewhere {}",
@@ -92,7 +94,7 @@ std::string Stragglers::cause(const Looks& rank) const {
 
 std::optional<std::string> Stragglers::slow_network(double middle_share) {
   const auto far = std::ranges::max_element(ranks_, {}, &Looks::round_trip_s);
-  const double middle = median(ranks_, &Looks::round_trip_s);
+  const double middle = median(ranks_, &Looks::round_trip_s, &*far);
   const double trip = far->round_trip_s();
   if (middle_share < kMuch || trip < kNoticed || trip < kFar * middle) return std::nullopt;
   const std::string& node = nodes_[static_cast<std::size_t>(far - ranks_.begin())];

@@ -68,6 +68,21 @@ TEST(Stragglers, WhatIsSlowIsNamed) {
   EXPECT_NE(news->find("data is slow there: 80.0 ms a step, elsewhere 1.0 ms"), std::string::npos);
 }
 
+TEST(Stragglers, OfTwoTheOtherOneIsElsewhere) {
+  Stragglers computes({"a", "b"});
+  EXPECT_EQ(Crowd(computes).news_of({{.6}, {.1}}),
+            "rank 1 on b holds the others up: it waits for others 10 % of the time, they 60 %; "
+            "computing is slow there: 89.0 ms a step, elsewhere 39.0 ms");
+  Stragglers reads({"a", "b"});
+  const auto news = Crowd(reads).news_of({{.6}, {.1, .5}});
+  ASSERT_TRUE(news);
+  EXPECT_NE(news->find("data is slow there: 50.0 ms a step, elsewhere 1.0 ms"), std::string::npos);
+  Stragglers travels({"a", "b"});
+  EXPECT_EQ(Crowd(travels).news_of({{.6, 0, 3e-4}, {.6, 0, .05}}),
+            "the network of b is slow: it takes 50.0 ms to acknowledge what it is sent, others 0.3 "
+            "ms, and ranks wait for each other 60 % of the time");
+}
+
 TEST(Stragglers, ANodeWithASlowNetworkIsNamedWhereAllWait) {
   Stragglers stragglers({"a", "a", "b", "c"});
   Crowd crowd(stragglers);
