@@ -65,9 +65,10 @@ class ClusterTest(unittest.TestCase):
         cls.work = FOLDER / "work"
         shutil.rmtree(cls.work, ignore_errors=True)
         cls.work.mkdir()
-        cls.limited = cls.neighbour.submit(  # goes on while the other tests run
-            "trap 'echo USR1' USR1\necho begin\nsleep 300 & wait\nwait\n",
-            "--time=1", "--signal=B:USR1@20", f"--output={cls.work}/limited")
+        # Goes on while the other tests run. Slurm looks every 30 s whose time is up or nearly up.
+        cls.limited = cls.neighbour.submit(
+            "trap 'echo USR1' USR1\nscontrol update job=$SLURM_JOB_ID EndTime=now+31\necho begin\nsleep 300 & wait\nwait\n",
+            "--time=10", "--signal=B:USR1@20", f"--output={cls.work}/limited")
         cls.cluster = Cluster(FOLDER / "state", visible=[FOLDER, RANKS.parent])
         begin = time.monotonic()
         cls.addClassCleanup(cls.cluster.down)
