@@ -10,11 +10,15 @@ namespace ptrain::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
 constexpr int kYields = 500;  // about as long as a peer on the same core needs to answer
 constexpr std::chrono::microseconds kShortestSleep{20};
 // MPI without a copy made by the kernel moves data only when asked: long sleeps would slow it.
 constexpr std::chrono::microseconds kLongestSleep{50};
+// From one look to the next: what is longer is no wait for peers, but one for a core that something
+// else has.
+constexpr std::chrono::microseconds kLongestTurn{500};
 
 // Sets a pointer that another thread reads, until it is gone.
 class Pointing {
@@ -51,12 +55,12 @@ bool RankState::wait(const CollectiveMark& what, const std::function<bool()>& fi
                      double limit_s) {
   advance_all();
   if (finished()) return true;
-  const Pointing waited(mutex_, waited_, what);
+  const Pointing pointing(mutex_, waited_, what);
   const auto begin = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  auto looked = begin;
+  Seconds waited{0};
   auto sleep = kShortestSleep;
-  bool in_time = true;
-  for (int polls = 0; !finished() && in_time; ++polls) {
+  for (int polls = 0; !finished() && looked - begin < Seconds(limit_s); ++polls) {
     if (polls < kYields) {
       sched_yield();
     } else {
@@ -64,10 +68,12 @@ bool RankState::wait(const CollectiveMark& what, const std::function<bool()>& fi
       sleep = std::min(sleep * 5 / 4, kLongestSleep);
     }
     advance_all();
-    in_time = elapsed() < limit_s;
+    const auto turn = Clock::now() - looked;
+    if (turn < kLongestTurn) waited += turn;
+    looked += turn;
   }
-  seconds_waited_.store(seconds_waited() + elapsed(), std::memory_order_relaxed);
-  return in_time || finished();
+  seconds_waited_.store(seconds_waited() + waited.count(), std::memory_order_relaxed);
+  return finished();
 }
 
 void RankState::set_mark(const std::string& communicator, std::string_view verb,

@@ -33,6 +33,7 @@ class RankState {
 
   void set_mark(const std::string& communicator, std::string_view verb, std::uint64_t sequence);
   CollectiveMark mark() const;
+  // For other ranks; not for a core, which something else may have had meanwhile.
   double seconds_waited() const { return seconds_waited_.load(std::memory_order_relaxed); }
 
  private:

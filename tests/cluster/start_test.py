@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import time
 import unittest
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 
 from cluster import until, why_not  # noqa: E402
 from fake_runs import FakeRuns  # noqa: E402
+from runs import DP  # noqa: E402
 
 FOLDER, PTRAIN, FAKE = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
 ENDLESS = "shapes.0.steps=1000000"
@@ -62,16 +64,21 @@ class Bound(Starts):
     state = "state-bound"
     machines = {"num_nodes": 2, "cores": 2, "binds": True}
 
-    def real_cpus(self):
-        """(node, rank) -> CPUs that its process may run on, as the kernel lists them."""
+    def processes(self):
+        """(node, rank) -> number of its process on the host."""
         found = {}
         for node in self.cluster.nodes:
             for process in self.cluster.host_processes(node, b"worker"):
                 environment = pathlib.Path(f"/proc/{process}/environ").read_bytes().decode()
-                rank = int(re.search(r"\0PMIX_RANK=(\d+)\0", environment).group(1))
-                status = pathlib.Path(f"/proc/{process}/status").read_text()
-                found[node, rank] = re.search(r"Cpus_allowed_list:\t(.*)", status).group(1)
+                found[node, int(re.search(r"\0PMIX_RANK=(\d+)\0", environment).group(1))] = process
         return found
+
+    def real_cpus(self):
+        """(node, rank) -> CPUs that its process may run on, as the kernel lists them."""
+        def cpus(process):
+            status = pathlib.Path(f"/proc/{process}/status").read_text()
+            return re.search(r"Cpus_allowed_list:\t(.*)", status).group(1)
+        return {place: cpus(process) for place, process in self.processes().items()}
 
     def bound(self, name, *arguments):
         """Where the printed map has the ranks of a run on two nodes, and where they are: (node, rank) -> CPUs."""
@@ -114,6 +121,20 @@ class Bound(Starts):
             self.assertIn(f"ranks {ranks} on {node} share CPU 1, and the plan gives each its own", told)
         self.stop(job, "misbound")
 
+    def test_a_rank_whose_core_somebody_else_uses_is_named(self):
+        """Ranks of one node are bound by nobody but this test."""
+        job = self.started("shared core", 1, "run", "long.yaml", DP, "checkpoint.every_steps=1000000")
+        for (_, rank), process in self.processes().items():
+            subprocess.run(("taskset", "--all-tasks", "--cpu-list", "--pid", str(rank), str(process)), check=True,
+                           capture_output=True)
+        hog = subprocess.Popen(("taskset", "--cpu-list", "1", sys.executable, "-c", "while True: pass"))
+        self.addCleanup(hog.wait)
+        self.addCleanup(hog.kill)
+        told = until(lambda: self.events("shared core", "warning"), 90, "it is named")
+        self.assertRegex(told[0]["message"], r"^rank 1 on localhost holds the others up: it waits for others \d+ % of the time, "
+                                             r"they \d+ %; computing is slow there: ")
+        self.stop(job, "shared core")
+
 
 class Nodes(Starts):
     state = "state-starts"
@@ -133,6 +154,26 @@ exec {SRUN} "$@"
         self.assertRegex(self.ptrain(2, "doctor", code=3, environment=lacks), "FAILED +pmix: Slurm has no plugin pmix")
         code, said = self.fake("pmix of mpirun", "", "cluster.launcher=mpirun", environment=lacks)
         self.assertEqual(code, 0, said)
+
+    def test_tasks_of_an_array_are_runs_of_their_own(self):
+        """One has the number of the array, by which Slurm's commands mean all tasks."""
+        words = f"'{self.fake_bin}/ptrain' run recipe.yaml 'parallel={{dp: 2, shard: 1}}' {ENDLESS}"
+        array = self.cluster.submit(f"exec {words} seed=$SLURM_ARRAY_TASK_ID --directory task-$SLURM_ARRAY_TASK_ID", "-N2",
+                                    "--array=1-2", *self.batch_options, "--output=task-%a.out", cwd=self.work)
+        hosts = {task: self.trains(f"task-{task}") for task in (1, 2)}
+        for task in (1, 2):
+            self.assertEqual(self.read(f"task-{task}", "plan.json")["recipe"]["seed"], task)
+            until(lambda task=task: self.events(f"task-{task}", "shape_started"), 60, "it trains")
+            self.cluster.run("pkill", "-9", "-f", "ptrain worker", on=max(hosts[task]))
+            self.assertEqual(self.trains(f"task-{task}", 2), hosts[task])
+        jobs = {event["job"] for task in (1, 2) for event in self.events(f"task-{task}", "attempt_started")}
+        self.assertEqual(len(jobs), 2)
+        self.assertTrue(jobs & {f"{array}_1", f"{array}_2"}, jobs)
+        for task in (1, 2):
+            self.assertEqual(self.events(f"task-{task}", "run_ended"), [])
+            self.cluster.run(self.binary, "stop", self.work / f"task-{task}", on=min(hosts[task]))
+            ended, = until(lambda task=task: self.events(f"task-{task}", "run_ended"), 60, "it ends")
+            self.assertEqual(ended["code"], 20)
 
     def test_a_broken_nvidia_smi(self):
         environment = self.with_gpus()

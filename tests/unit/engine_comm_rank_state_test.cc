@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -38,6 +39,29 @@ TEST(RankState, AWaitThatThrowsIsOver) {
   };
   EXPECT_THROW(state.wait({"dp", "barrier", 1}, fail_later, 60), std::runtime_error);
   EXPECT_FALSE(state.mark().waiting);
+}
+
+TEST(RankState, OnlyWhatPeersTakeCountsAsWaiting) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kLong{50};
+  RankState state;
+  int looks = 0;
+  const auto looked_late = [&] {  // as where something else has the core between two looks
+    if (++looks == 2) std::this_thread::sleep_for(kLong);
+    return looks > 2;
+  };
+  EXPECT_TRUE(state.wait({"dp", "barrier", 1}, looked_late, 60));
+  EXPECT_LT(state.seconds_waited(), 0.005);
+  // Again and again, since here too something else may have the core.
+  const auto begin = Clock::now();
+  while (state.seconds_waited() < 0.02 && Clock::now() - begin < 100 * kLong) {
+    const auto asked = Clock::now();
+    EXPECT_TRUE(state.wait(
+        {"dp", "barrier", 2}, [&] { return Clock::now() - asked > kLong; }, 60));
+  }
+  EXPECT_GE(state.seconds_waited(), 0.02);
+  EXPECT_FALSE(state.wait(
+      {"dp", "barrier", 3}, [] { return false; }, 0.01));
 }
 
 }  // namespace
