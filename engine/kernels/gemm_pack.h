@@ -1,17 +1,20 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
-#include "engine/kernels/bf16_tile.h"
+#include "engine/base/bfloat16.h"
+#include "engine/kernels/gemm_tile.h"
 
 namespace ptrain::kernels {
 
-// An operand of a product: its element of row or column `o` of the product and of place k along the
-// sum is data[o * outer + k * inner].
+// An operand of a product, of float or BFloat16: its number of row or column `o` of the product and
+// of place k along the sum is data[o * outer + k * inner].
+template <class T>
 struct Operand {
-  const Element* data;
+  const T* data;
   std::int64_t outer, inner;
 
   Operand from(std::int64_t o, std::int64_t k) const {
@@ -19,9 +22,44 @@ struct Operand {
   }
 };
 
-// Four by four pairs: to[p * width + o] is pair p of row o, whose elements lie together.
-inline void transpose_pairs(const Operand& operand, std::int64_t width, Pair* to) {
-  using Four = Pair __attribute__((vector_size(16)));
+template <class T>
+inline constexpr std::int64_t kInWord = sizeof(Word) / sizeof(T);
+
+// The first word of row or column `o`, of which `left` numbers are left; behind them is zero.
+inline Word word(const Operand<float>& operand, std::int64_t o, std::int64_t /*left*/) {
+  return std::bit_cast<Word>(operand.data[o * operand.outer]);
+}
+
+inline Word word(const Operand<BFloat16>& operand, std::int64_t o, std::int64_t left) {
+  const BFloat16* low = operand.data + o * operand.outer;
+  return left > 1 ? low->bits | Word{low[operand.inner].bits} << 16 : low->bits;
+}
+
+// The first words of kCount rows or columns whose numbers for one place lie together.
+template <std::int64_t kCount>
+void copy_words(const Operand<float>& operand, std::int64_t /*left*/, Word* to) {
+  std::memcpy(to, operand.data, kCount * sizeof(Word));
+}
+
+template <std::int64_t kCount>
+void copy_words(const Operand<BFloat16>& operand, std::int64_t left, Word* to) {
+  using Half = std::uint16_t __attribute__((vector_size(8)));
+  const Operand<BFloat16> close{operand.data, 1, operand.inner};
+  const std::int64_t fours = left > 1 ? kCount - kCount % 4 : 0;
+  for (std::int64_t o = 0; o < fours; o += 4) {
+    Half low, high;
+    std::memcpy(&low, close.from(o, 0).data, sizeof low);
+    std::memcpy(&high, close.from(o, 1).data, sizeof high);
+    const auto pairs = __builtin_shufflevector(low, high, 0, 4, 1, 5, 2, 6, 3, 7);
+    std::memcpy(to + o, &pairs, sizeof pairs);
+  }
+  for (std::int64_t o = fours; o < kCount; ++o) to[o] = word(close, o, left);
+}
+
+// Four by four words: to[p * width + o] is word p of row o, whose numbers lie together.
+template <class T>
+void transpose_words(const Operand<T>& operand, std::int64_t width, Word* to) {
+  using Four = Word __attribute__((vector_size(16)));
   Four rows[4];
   for (std::int64_t o = 0; o < 4; ++o) std::memcpy(&rows[o], operand.from(o, 0).data, sizeof(Four));
   const Four low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
@@ -35,26 +73,23 @@ inline void transpose_pairs(const Operand& operand, std::int64_t width, Pair* to
   for (std::int64_t p = 0; p < 4; ++p) std::memcpy(to + p * width, &columns[p], sizeof(Four));
 }
 
-// Elements of an operand as pairs: that of places 2p and 2p + 1 of `o` at to[p * kCount + o]. What
-// lies outside of `count` (at most kCount) and `depth` is zero.
-template <std::int64_t kCount>
-void pack(const Operand& operand, std::int64_t count, std::int64_t depth, Pair* to) {
-  const bool by_fours = operand.inner == 1;
-  const std::int64_t fours = by_fours ? count - count % 4 : 0, eights = depth - depth % 8;
+// Numbers of an operand as words: word p of `o` at to[p * kCount + o]. What lies outside of `count`
+// (at most kCount) and `depth` is zero.
+template <std::int64_t kCount, class T>
+void pack(const Operand<T>& operand, std::int64_t count, std::int64_t depth, Word* to) {
+  constexpr std::int64_t kIn = kInWord<T>;
+  const std::int64_t fours = operand.inner == 1 ? count - count % 4 : 0;
+  const std::int64_t wholes = depth - depth % (4 * kIn);
   for (std::int64_t o = 0; o < fours; o += 4)
-    for (std::int64_t k = 0; k < eights; k += 8)
-      transpose_pairs(operand.from(o, k), kCount, to + k / 2 * kCount + o);
-  for (std::int64_t k = 0; k < depth; k += 2, to += kCount) {
-    const bool is_whole = k + 1 < depth;
-    const Element* low = operand.from(0, k).data;
-    const Element* high = is_whole ? low + operand.inner : low;
-    const Pair mask = is_whole ? 0xffffffff : 0xffff;
-    const auto pair = [&](std::int64_t at) { return (low[at] | Pair{high[at]} << 16) & mask; };
+    for (std::int64_t k = 0; k < wholes; k += 4 * kIn)
+      transpose_words(operand.from(o, k), kCount, to + k / kIn * kCount + o);
+  for (std::int64_t k = 0; k < depth; k += kIn, to += kCount) {
+    const auto place = operand.from(0, k);
     if (count == kCount && operand.outer == 1) {  // of a known length, so that it is unrolled
-      for (std::int64_t o = 0; o < kCount; ++o) to[o] = pair(o);
+      copy_words<kCount>(place, depth - k, to);
       continue;
     }
-    for (std::int64_t o = k < eights ? fours : 0; o < count; ++o) to[o] = pair(o * operand.outer);
+    for (std::int64_t o = k < wholes ? fours : 0; o < count; ++o) to[o] = word(place, o, depth - k);
     std::fill(to + count, to + kCount, 0);
   }
 }

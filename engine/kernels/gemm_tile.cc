@@ -1,11 +1,11 @@
-#include "engine/kernels/bf16_tile.h"
+#include "engine/kernels/gemm_tile.h"
 
 #include "engine/base/engine_error.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
 
-#define PT_BF16 __attribute__((target("avx512f,avx512bf16")))
+#define PT_UNITS __attribute__((target("avx512f,avx512bf16")))
 
 namespace ptrain::kernels {
 
@@ -14,8 +14,15 @@ namespace {
 constexpr int kVectors = kTileCols / 16;
 static_assert(kTileRows == 6 && kVectors == 4);  // as loops are unrolled below
 
+// Words that are pairs of bfloat16, or floats.
+template <bool kPairs>
+PT_UNITS inline __m512 add_products(__m512 sum, __m512 left, __m512 right) {
+  if constexpr (kPairs) return _mm512_dpbf16_ps(sum, (__m512bh)left, (__m512bh)right);
+  return _mm512_fmadd_ps(left, right, sum);
+}
+
 // Without rows and columns that c does not have.
-PT_BF16 void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {
+PT_UNITS void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {
   for (std::int64_t r = 0; r < c.rows; ++r)
     for (std::int64_t v = 0; v * 16 < c.cols; ++v) {
       const std::int64_t left = c.cols - v * 16;
@@ -27,27 +34,38 @@ PT_BF16 void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {
     }
 }
 
+template <bool kPairs>
+PT_UNITS void multiply(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
+  __m512 sums[kTileRows][kVectors] = {};
+  for (std::int64_t p = 0; p < num_words; ++p, b += kTileCols, a.data += a.next) {
+    __m512 right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = _mm512_loadu_ps(b + v * 16);
+#pragma GCC unroll 6
+    for (int r = 0; r < kTileRows; ++r) {
+      const auto word = static_cast<int>(a.data[r * a.row]);
+      const __m512 left = _mm512_castsi512_ps(_mm512_set1_epi32(word));
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        sums[r][v] = add_products<kPairs>(sums[r][v], left, right[v]);
+    }
+  }
+  store(sums, c);
+}
+
 }  // namespace
 
-bool has_bf16_units() {
+bool has_tile_units() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
 }
 
 bool is_made_by_intel() { return __builtin_cpu_is("intel"); }
 
-PT_BF16 void multiply_tile(RowPairs a, const Pair* b, std::int64_t num_pairs, const Tile& c) {
-  __m512 sums[kTileRows][kVectors] = {};
-  for (std::int64_t p = 0; p < num_pairs; ++p, b += kTileCols, a.data += a.next) {
-    __m512bh right[kVectors];
-    for (int v = 0; v < kVectors; ++v) right[v] = (__m512bh)_mm512_loadu_ps(b + v * 16);
-#pragma GCC unroll 6
-    for (int r = 0; r < kTileRows; ++r) {
-      const auto left = (__m512bh)_mm512_set1_epi32(static_cast<int>(a.data[r * a.row]));
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], left, right[v]);
-    }
-  }
-  store(sums, c);
+void multiply_float_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
+  multiply<false>(a, b, num_words, c);
+}
+
+void multiply_pair_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
+  multiply<true>(a, b, num_words, c);
 }
 
 }  // namespace ptrain::kernels
@@ -56,12 +74,18 @@ PT_BF16 void multiply_tile(RowPairs a, const Pair* b, std::int64_t num_pairs, co
 
 namespace ptrain::kernels {
 
-bool has_bf16_units() { return false; }
-bool is_made_by_intel() { return false; }
+namespace {
 
-void multiply_tile(RowPairs, const Pair*, std::int64_t, const Tile&) {
-  throw EngineError(ExitCode::kBug, "this build has no products of bfloat16 of its own");
+[[noreturn]] void refuse() {
+  throw EngineError(ExitCode::kBug, "this build has no products of its own");
 }
+
+}  // namespace
+
+bool has_tile_units() { return false; }
+bool is_made_by_intel() { return false; }
+void multiply_float_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse(); }
+void multiply_pair_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse(); }
 
 }  // namespace ptrain::kernels
 

@@ -4,17 +4,15 @@
 
 namespace ptrain::kernels {
 
-// The bits of a bfloat16, and two that are neighbours along k, the first in the lower half; either
-// is read where tensors hold the other or a BFloat16.
-using Element = std::uint16_t __attribute__((may_alias));
-using Pair = std::uint32_t __attribute__((may_alias));
+// The bits of a float, or of two bfloat16 that are neighbours along k, the first in the lower half.
+using Word = std::uint32_t __attribute__((may_alias));
 
 inline constexpr std::int64_t kTileRows = 6;   // of c: 24 of the 32 vector registers hold its sums,
 inline constexpr std::int64_t kTileCols = 64;  // four a row of b
 
-// Pair p of row r is data[r * row + p * next].
-struct RowPairs {
-  const Pair* data;
+// Word p of row r is data[r * row + p * next].
+struct RowWords {
+  const Word* data;
   std::int64_t row, next;
 };
 
@@ -24,11 +22,12 @@ struct Tile {
   bool accumulate;
 };
 
-bool has_bf16_units();    // AVX512-BF16
+bool has_tile_units();    // AVX-512 with products of bfloat16, which tiles are made for
 bool is_made_by_intel();  // the processor
 
-// c (+)= a b over num_pairs pairs, with AVX512-BF16: kTileRows rows of a, and kTileCols pairs of b
-// one after the other for each place along k.
-void multiply_tile(RowPairs a, const Pair* b, std::int64_t num_pairs, const Tile& c);
+// c (+)= a b over num_words words: kTileRows rows of a, and kTileCols words of b one after the
+// other for each place along k. Words hold floats, or pairs of bfloat16.
+void multiply_float_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c);
+void multiply_pair_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c);
 
 }  // namespace ptrain::kernels

@@ -1,6 +1,6 @@
 #include "engine/base/bfloat16.h"
-#include "engine/kernels/bf16_gemm.h"
 #include "engine/kernels/matmul_inner.h"
+#include "engine/kernels/own_gemm.h"
 
 // Fortran's GEMM with 64-bit integers, which libtorch_cpu exports from the MKL inside it.
 extern "C" {
@@ -43,7 +43,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& c, const Orientati
 
 // Fortran reads our rows as columns, so it sees every matrix transposed: c^T = b^T a^T.
 void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {
-  if (a.dtype == DType::kBFloat16 && uses_bf16_gemm()) return bf16_gemm(a, b, c, options);
+  if (uses_own_gemm(a, c, options)) return own_gemm(a, b, c, options);
   const Orientation orientation{options.transpose_b ? 'T' : 'N', options.transpose_a ? 'T' : 'N',
                                 checked_inner(a, b, c, options)};
   if (a.dtype == DType::kBFloat16)

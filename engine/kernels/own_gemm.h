@@ -4,14 +4,15 @@
 
 namespace ptrain::kernels {
 
-// Whether products of bfloat16 are bf16_gemm's here: the processor has units for them (AVX512-BF16)
-// that MKL leaves idle, as it does on all but Intel's. MKL_ENABLE_INSTRUCTIONS, which forbids MKL
-// some units, forbids these too.
-bool uses_bf16_gemm();
+// Whether such a product is own_gemm's here. Never on Intel's processors, nor without AVX-512 and
+// its units for bfloat16: MKL leaves the latter idle on all others, and is slower there in float32
+// too, but for small products. MKL_ENABLE_INSTRUCTIONS, which forbids MKL some units, forbids them
+// here.
+bool uses_own_gemm(const Tensor& a, const Tensor& c, MatmulOptions options);
 
-// matmul of a and b in bfloat16 and c in float32, on a processor with AVX512-BF16. Denormals count
-// as zero, as those units have it. Rows of c are shared out over OMP_NUM_THREADS threads; the sums
-// are the same with any number of them.
-void bf16_gemm(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options);
+// matmul into a c in float32 of operands in float32 or bfloat16, on a processor with those units,
+// where denormals of bfloat16 count as zero. Rows of c are shared out over OMP_NUM_THREADS threads;
+// the sums are the same with any number of them.
+void own_gemm(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options);
 
 }  // namespace ptrain::kernels

@@ -2,9 +2,9 @@
 #include <omp.h>
 
 #include "engine/base/bfloat16.h"
-#include "engine/kernels/bf16_gemm.h"
-#include "engine/kernels/bf16_tile.h"
+#include "engine/kernels/gemm_tile.h"
 #include "engine/kernels/matmul.h"
+#include "engine/kernels/own_gemm.h"
 #include "tests/support/matrix.h"
 
 namespace ptrain::kernels {
@@ -61,10 +61,11 @@ TEST(Matmul, StridedRowsInEveryOrientation) {
 TEST(Matmul, MultipliesBFloat16IntoFloat32) { expect_products<BFloat16, float>(1e-5); }
 
 // Nothing at all, whole tiles and parts of them, more than one block of columns and of k, k even
-// and odd; rows that start with whole pairs of numbers and such that do not (Matrix puts gaps of 2
-// and 3 behind them).
-TEST(Matmul, MultipliesBFloat16WithUnitsThatTheLibraryLeavesIdle) {
-  if (!has_bf16_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+// and odd; rows that start with whole words and such that do not (Matrix puts gaps of 2 and 3
+// behind them).
+template <class In>
+void expect_own_products(double bound) {
+  if (!has_tile_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   for (const Sizes sizes : {Sizes{1, 1, 1},
                             {3, 5, 0},
                             {0, 5, 3},
@@ -73,23 +74,32 @@ TEST(Matmul, MultipliesBFloat16WithUnitsThatTheLibraryLeavesIdle) {
                             {12, 128, 512},
                             {13, 70, 33},
                             {6, 257, 514},
-                            {25, 300, 1025}})
-    expect_products<BFloat16, float>(3e-4, sizes, &bf16_gemm);
+                            {25, 300, 1025},
+                            {53, 570, 40}})
+    expect_products<In, float>(bound, sizes, &own_gemm);
 }
 
-TEST(Matmul, SumsOfBFloat16AreTheSameOnAnyNumberOfThreads) {
-  if (!has_bf16_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
-  auto a = Matrix<BFloat16>::random(50, 90, 1), b = Matrix<BFloat16>::random(90, 70, 2);
+template <class In>
+void expect_equal_on_any_threads() {
+  if (!has_tile_units()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  auto a = Matrix<In>::random(50, 90, 1), b = Matrix<In>::random(90, 70, 2);
   const auto on_threads = [&](int threads) {
     auto c = Matrix<float>::random(50, 70, 3);
     const int before = omp_get_max_threads();
     omp_set_num_threads(threads);
-    bf16_gemm(a.view(), b.view(), c.view(), {.accumulate = true});
+    own_gemm(a.view(), b.view(), c.view(), {.accumulate = true});
     omp_set_num_threads(before);
     return c.values;
   };
   const auto one = on_threads(1);
   for (const int threads : {2, 3, 16}) EXPECT_EQ(on_threads(threads), one) << threads;
+}
+
+TEST(OwnGemm, MultipliesFloat32) { expect_own_products<float>(3e-4); }
+TEST(OwnGemm, MultipliesBFloat16) { expect_own_products<BFloat16>(3e-4); }
+TEST(OwnGemm, SumsOfFloat32AreTheSameOnAnyNumberOfThreads) { expect_equal_on_any_threads<float>(); }
+TEST(OwnGemm, SumsOfBFloat16AreTheSameOnAnyNumberOfThreads) {
+  expect_equal_on_any_threads<BFloat16>();
 }
 
 TEST(Matmul, RefusesDtypesThatDoNotFit) {
