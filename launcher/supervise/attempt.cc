@@ -51,7 +51,9 @@ class Attempt {
   void end(base::ExitStatus status);
   void obey(StopSignals& signals);
   void tick();
+  void flush_events();
   void look_around();
+  void write_board();
   void look_at_binding(int rank, const run::Hello& hello);
   void watch_time();
 
@@ -68,7 +70,7 @@ class Attempt {
   MemoryKills memory_kills_ = MemoryKills::find();
   std::int64_t kills_before_ = memory_kills_.count();
   std::string output_;  // of the launcher program; ranks write to their own logs
-  double looked_at_ = -kLook, ticked_at_ = 0;
+  double looked_at_ = -kLook, ticked_at_ = 0, board_written_at_ = -kLook;
   bool stop_asked_ = false;
   bool time_is_up_ = false;
   std::int64_t published_ = -1;
@@ -81,6 +83,7 @@ void Attempt::feed(const Input& input) {
 }
 
 void Attempt::obey(const KillAll& output) {
+  flush_events();  // to kill may take seconds
   if (setup_.backend.kills_on_term() && !output.launcher_too) {
     process_.signal_group(SIGTERM);
     return;
@@ -90,8 +93,7 @@ void Attempt::obey(const KillAll& output) {
 }
 
 void Attempt::obey(const Record& record) {
-  const Status written = listeners_.log.write(record.kind, record.rank, record.fields);
-  if (!written) listeners_.progress.say("warning: " + written.error().message);
+  listeners_.log.add(record.kind, record.rank, record.fields);
   if (record.kind == run::EventKind::kShapeFinished)
     listeners_.measurements.shape_finished(record.fields);
   if (record.kind == run::EventKind::kCheckpointStarted) listeners_.save_times.save_started(now());
@@ -120,6 +122,7 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
       feed(RankGone{rank, std::get<ControlServer::Gone>(what).unreachable});
     }
   }
+  flush_events();
   return !received.empty();
 }
 
@@ -148,6 +151,13 @@ void Attempt::look_around() {
   if (!setup_.folder.is_there())
     feed(FolderLost{"the run directory " + setup_.directory.root +
                     " was removed or moved while the run went on: nothing more could be saved"});
+  // That of thousands of ranks takes its time.
+  const double num_ranks = setup_.launch.num_ranks;
+  if (now() - board_written_at_ >= num_ranks * 1e-3) write_board();
+}
+
+void Attempt::write_board() {
+  board_written_at_ = now();
   // One that cannot be written, as on a full disk, harms nothing.
   (void)write_rank_board(setup_.directory.rank_board(setup_.request.attempt), lifecycle_.ranks(),
                          now());
@@ -185,6 +195,11 @@ void Attempt::tick() {
   look_around();
 }
 
+void Attempt::flush_events() {
+  const Status written = listeners_.log.flush();
+  if (!written) listeners_.progress.say("warning: " + written.error().message);
+}
+
 Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   while (!lifecycle_.ended()) {
     has_news(kTick, signals.file());
@@ -193,7 +208,9 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
       end(*status);
     else
       tick();
+    flush_events();
   }
+  write_board();
   // On a full disk the verdict counts more than this log.
   const std::string log = setup_.directory.launcher_log(setup_.request.attempt);
   if (const auto kept = publish_file(log, output_); !kept && setup_.folder.is_there())

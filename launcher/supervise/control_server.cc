@@ -13,11 +13,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace ptrain::supervise {
 
 namespace {
+
+// So many ranks always have something to say; to read what some milliseconds bring at once takes
+// less time than to wake for every message.
+constexpr int kCrowd = 256;
+constexpr std::chrono::milliseconds kGather{5};
 
 tl::unexpected<Error> refused(std::string_view action) {
   return fail(ExitCode::kEnvironment,
@@ -118,6 +124,7 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
   for (const int file : wake) files.push_back({file, POLLIN, 0});
   std::vector<Received> received;
   if (::poll(files.data(), files.size(), static_cast<int>(timeout.count())) <= 0) return received;
+  if (num_ranks_ >= kCrowd) std::this_thread::sleep_for(kGather);
   std::array<epoll_event, 256> ready{};
   const int count = ::epoll_wait(watched_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -147,7 +154,7 @@ void ControlServer::accept() {
 
 void ControlServer::read(int file, std::vector<Received>& received) {
   Connection& connection = connections_[file];
-  std::array<char, 16384> buffer{};
+  std::array<char, 16384> buffer;
   const ssize_t size = ::recv(file, buffer.data(), buffer.size(), 0);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const bool unreachable = size < 0 && says_unreachable(errno);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/run/json_fields.h"
 #include "launcher/base/file.h"
@@ -56,9 +57,19 @@ Status append_lines(const std::string& path, const std::string& lines) {
 }  // namespace
 
 Status EventLog::write(run::EventKind kind, int rank, nlohmann::json fields) {
+  add(kind, rank, std::move(fields));
+  return flush();
+}
+
+void EventLog::add(run::EventKind kind, int rank, nlohmann::json fields) {
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
   const run::Event event{kind, utc_now(), since.count(), attempt_, rank, std::move(fields)};
   unwritten_ += run::dump_line(run::to_json(event));
+  has_new_ = true;
+}
+
+Status EventLog::flush() {
+  if (!std::exchange(has_new_, false)) return {};
   PTRAIN_CHECK(append_lines(directory_.events(), unwritten_));
   unwritten_.clear();
   return {};

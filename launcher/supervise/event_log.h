@@ -18,6 +18,9 @@ class EventLog {
   void set_attempt(int attempt) { attempt_ = attempt; }
   Status write(run::EventKind kind, int rank = -1,
                nlohmann::json fields = nlohmann::json::object());
+  // write() of several events at once: each is added, then all are flushed.
+  void add(run::EventKind kind, int rank, nlohmann::json fields);
+  Status flush();
   Status write(const run::Verdict& verdict);  // verdict.json, by rename
 
  private:
@@ -25,6 +28,7 @@ class EventLog {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int attempt_ = 0;
   std::string unwritten_;
+  bool has_new_ = false;  // since flush() was last tried
 };
 
 // Whole lines of an events.jsonl; a last line that is cut off is left out.
