@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kKillLimit{2000};
-constexpr double kLook = 1;  // seconds between two looks at the run directory
+constexpr double kLook = 1;            // seconds between two looks at the run directory
+constexpr double kBoardOfRank = 1e-3;  // seconds between two boards, for each rank on them
 constexpr std::size_t kMostOutput = 65536;
 
 class Attempt {
@@ -151,9 +152,7 @@ void Attempt::look_around() {
   if (!setup_.folder.is_there())
     feed(FolderLost{"the run directory " + setup_.directory.root +
                     " was removed or moved while the run went on: nothing more could be saved"});
-  // That of thousands of ranks takes its time.
-  const double num_ranks = setup_.launch.num_ranks;
-  if (now() - board_written_at_ >= num_ranks * 1e-3) write_board();
+  if (now() - board_written_at_ >= kBoardOfRank * setup_.launch.num_ranks) write_board();
 }
 
 void Attempt::write_board() {
@@ -197,7 +196,9 @@ void Attempt::tick() {
 
 void Attempt::flush_events() {
   const Status written = listeners_.log.flush();
-  if (!written) listeners_.progress.say("warning: " + written.error().message);
+  if (!written)
+    listeners_.progress.say(
+        fmt::format("warning: {}; {}", written.error().message, written.error().hint));
 }
 
 Result<AttemptEnd> Attempt::run(StopSignals& signals) {

@@ -124,7 +124,7 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
   for (const int file : wake) files.push_back({file, POLLIN, 0});
   std::vector<Received> received;
   if (::poll(files.data(), files.size(), static_cast<int>(timeout.count())) <= 0) return received;
-  if (num_ranks_ >= kCrowd) std::this_thread::sleep_for(kGather);
+  if (files[0].revents != 0 && num_ranks_ >= kCrowd) std::this_thread::sleep_for(kGather);
   std::array<epoll_event, 256> ready{};
   const int count = ::epoll_wait(watched_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count; ++i) {

@@ -51,7 +51,8 @@ Status append_lines(const std::string& path, const std::string& lines) {
                 "move it back");
   return fail(ExitCode::kEnvironment,
               fmt::format("cannot write {}: {}", path, std::strerror(error)),
-              "check that the disk has space left");
+              "check the space left there and who may write; events are kept, and written with the "
+              "next one that can be");
 }
 
 }  // namespace

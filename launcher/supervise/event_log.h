@@ -18,7 +18,8 @@ class EventLog {
   void set_attempt(int attempt) { attempt_ = attempt; }
   Status write(run::EventKind kind, int rank = -1,
                nlohmann::json fields = nlohmann::json::object());
-  // write() of several events at once: each is added, then all are flushed.
+  // write() of several events at once: each is added, then all are flushed. What could not be
+  // written is tried again with the next event that is added.
   void add(run::EventKind kind, int rank, nlohmann::json fields);
   Status flush();
   Status write(const run::Verdict& verdict);  // verdict.json, by rename

@@ -13,8 +13,8 @@ namespace ptrain::supervise {
 // while it goes on. An array of {rank, step, phase, collective, waiting, resident_bytes, silent_s,
 // ended}.
 //
-// Replaces it by rename, without waiting for the disk: it is written every few seconds and worth
-// nothing after a loss of power.
+// Replaces it by rename, without waiting for the disk: it is written every second, less
+// often with more than a thousand ranks, and worth nothing after a loss of power.
 Status write_rank_board(const std::string& path, std::span<const LastHeard> ranks, double now);
 
 // Null where there is none that can be read.

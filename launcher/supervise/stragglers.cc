@@ -17,16 +17,16 @@ constexpr int kLooks = 20, kSteps = 4;
 // Of the time in steps: what the one in the middle waits at least, and what part of that the one
 // that holds it up waits at most.
 constexpr double kMuch = 0.25, kHardly = 0.25;
-// A slow network: its acknowledgements take so many times as long as those of the one in the
-// middle, and at least so many seconds.
+// A slow network: its acknowledgements take so many times as long as the others', and at least so
+// many seconds.
 constexpr double kFar = 5, kNoticed = 2e-3;
 
 // Of all, or of all others than one.
 template <class Ranks, class Of>
-double median(const Ranks& ranks, Of of, const typename Ranks::value_type* but = nullptr) {
+double median(const Ranks& ranks, Of of, const typename Ranks::value_type* left_out = nullptr) {
   std::vector<double> values;
   for (const auto& rank : ranks)
-    if (&rank != but) values.push_back(std::invoke(of, rank));
+    if (&rank != left_out) values.push_back(std::invoke(of, rank));
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
   return values[values.size() / 2];
 }

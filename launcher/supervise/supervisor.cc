@@ -66,7 +66,7 @@ class Supervisor {
   // Said once: a full disk, or a run directory that is gone, takes none of several files.
   void note(const Status& written) {
     if (!written && !std::exchange(noted_, true))
-      progress_.say("warning: " + written.error().message);
+      progress_.say(fmt::format("warning: {}; {}", written.error().message, written.error().hint));
   }
   run::Verdict finish(run::Verdict verdict);
   void tell_what_follows(run::Verdict& verdict) const;

@@ -1,6 +1,8 @@
 // ptrain run, resume, stop, status, logs and list under the real mpirun, with the fake engine.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -193,8 +195,10 @@ TEST_F(Launch, EventsThatCannotBeWrittenDoNotEndTheRun) {
   once_ = folder_ + "/happened";
   auto process = start_run("1:kill@28", {"failure.max_restarts=1"});
   wait_until_ready();
-  fs::rename(run_.events(), folder_ + "/aside");
-  fs::create_directory(run_.events());
+  const std::string aside = folder_ + "/aside";
+  fs::create_directory(aside);
+  ASSERT_EQ(::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, run_.events().c_str(), RENAME_EXCHANGE),
+            0);
   EXPECT_EQ(end_of(std::move(process)), 0) << output_;
   EXPECT_TRUE(said("warning: cannot write " + run_.events() + ": Is a directory")) << output_;
   EXPECT_EQ(verdict().step, 40);

@@ -59,5 +59,20 @@ TEST(EventLog, AFullDiskLosesNoEvent) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(EventLog, AddedEventsAreWrittenTogether) {
+  std::string folder = testing::TempDir() + "ptrain-events-XXXXXX";
+  const run::Directory directory{::mkdtemp(folder.data())};
+  EventLog log(directory);
+  log.add(run::EventKind::kWarning, 1, {});
+  log.add(run::EventKind::kWarning, 2, {});
+  EXPECT_FALSE(std::filesystem::exists(directory.events()));
+  EXPECT_TRUE(log.flush());
+  EXPECT_TRUE(log.flush()) << "nothing is left";
+  const auto events = read_events(directory.events());
+  ASSERT_TRUE(events);
+  EXPECT_EQ(events->size(), 2u);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace ptrain::supervise
