@@ -102,6 +102,25 @@ TEST(OwnGemm, SumsOfBFloat16AreTheSameOnAnyNumberOfThreads) {
   expect_equal_on_any_threads<BFloat16>();
 }
 
+TEST(OwnGemm, IsUsedWhereTheLibraryIsSlower) {
+  const bool can = has_tile_units() && !is_made_by_intel();
+  const auto is_used = [](DType dtype, Sizes sizes, bool transpose_a = false) {
+    const auto [m, n, k] = sizes;
+    const Tensor a = contiguous(nullptr, dtype, transpose_a ? k : m, transpose_a ? m : k);
+    return uses_own_gemm(a, contiguous(nullptr, wide_of(dtype), m, n), {transpose_a});
+  };
+  EXPECT_EQ(is_used(DType::kFloat32, {128, 64, 128}), can);
+  EXPECT_EQ(is_used(DType::kFloat32, {128, 64, 200}, true), can);
+  EXPECT_EQ(is_used(DType::kBFloat16, {1, 1, 1}), can);
+  EXPECT_FALSE(is_used(DType::kFloat32, {127, 64, 128}));
+  EXPECT_FALSE(is_used(DType::kFloat32, {128, 64, 127}));
+  EXPECT_FALSE(is_used(DType::kFloat32, {200, 64, 100}, true));
+  EXPECT_FALSE(is_used(DType::kFloat32, {128, 96, 128}));
+  EXPECT_FALSE(is_used(DType::kFloat64, {128, 64, 128}));
+}
+
+TEST(Matmul, LargeProductsOfFloat32) { expect_products<float, float>(3e-4, {130, 128, 140}); }
+
 TEST(Matmul, RefusesDtypesThatDoNotFit) {
   Matrix<float> a(2, 2), c(2, 2);
   Matrix<BFloat16> b(2, 2);
