@@ -69,12 +69,11 @@ int run_threads(const Arguments& arguments) {
 
 // The first cases from `first` on that have a layout of as many ranks.
 bool all_agree(comm::Communicator& world, const Arguments& arguments) {
-  constexpr std::int64_t kMostNumbers = 100;
+  const std::int64_t end = arguments.first + 100 * arguments.cases;  // most have one
   Trials trials;
   bool agree = true;
   std::int64_t num_run = 0;
-  for (std::int64_t i = arguments.first;
-       num_run < arguments.cases && i < arguments.first + kMostNumbers; ++i) {
+  for (std::int64_t i = arguments.first; num_run < arguments.cases && i < end; ++i) {
     const auto one = draw(arguments.seed, i, world.size());
     if (!one) continue;
     ++num_run;
@@ -85,6 +84,10 @@ bool all_agree(comm::Communicator& world, const Arguments& arguments) {
     agree = agree && faults.empty();
   }
   if (world.rank() == 0) fmt::print("{} cases of {} ranks\n", num_run, world.size());
+  if (world.rank() == 0 && num_run < arguments.cases)
+    fmt::print(
+        "no more of the numbers {} to {} have a layout of {} ranks: choose another --first\n",
+        arguments.first, end - 1, world.size());
   return agree && num_run == arguments.cases;
 }
 
