@@ -27,6 +27,7 @@ import struct
 import sys
 
 SUFFIXES = (".bin", ".idx", ".silent")
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # as ptrain knows them
 NARROW, WIDE = (8, "H", 2), (4, "i", 4)  # Megatron's code of the type, that of array, bytes
 
 
@@ -80,6 +81,9 @@ def parts_of_messages(place, messages):
     parts, learned = [], False
     for message in messages:
         role, content = text_of(place, message, "role"), text_of(place, message, "content")
+        if role not in ROLES:
+            raise SystemExit(f"prepare_data: {place}: a message has the role {role!r}, which is none of "
+                             + ", ".join(ROLES))
         learned = role == "assistant"
         parts += [(f"<|im_start|>{role}\n", False), (f"{content}<|im_end|>", learned), ("\n", False)]
     groups = itertools.groupby(parts, key=lambda part: part[1])
@@ -169,6 +173,10 @@ def main():
             silent.tofile(file)
         for path, suffix in zip(unfinished, SUFFIXES):
             os.replace(path, arguments.output + suffix)
+    except OSError as error:
+        if error.filename is None:  # as of a full disk
+            raise SystemExit(f"prepare_data: cannot write {arguments.output}: {error.strerror}") from error
+        raise
     finally:
         for path in unfinished:
             if os.path.exists(path):

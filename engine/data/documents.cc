@@ -38,7 +38,8 @@ TokenFile describe(const SourceFile& file) {
   if (std::ssize(bytes) >= kHeaderBytes) std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kGpt2Magic && header.magic != kLlama3Magic) {
     if (file.size % 2 != 0)
-      refuse(file, "its size is odd, so it holds no uint16 tokens", "name its format");
+      refuse(file, "its size is odd, so it holds no uint16 tokens",
+             "copy it again if it is cut short, or name its format");
     return {0, 2};
   }
   const bool wide = header.magic == kLlama3Magic;

@@ -1,8 +1,11 @@
 #include "engine/data/encode.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "engine/base/engine_error.h"
 
@@ -10,6 +13,10 @@ namespace ptrain::data {
 namespace {
 
 using nlohmann::json;
+
+// Those of OpenAI's chats. Of a role that is spelled otherwise nothing would be learned, unsaid.
+constexpr std::string_view kRoles[] = {"system",    "developer", "user",
+                                       "assistant", "tool",      "function"};
 
 [[noreturn]] void refuse(const std::string& place, const std::string& reason) {
   throw EngineError(ExitCode::kUnusable, place + ": " + reason,
@@ -69,6 +76,14 @@ const std::string& text_of(const json& object, const char* key, const std::strin
   return value.get_ref<const std::string&>();
 }
 
+const std::string& role_of(const json& message, const std::string& place) {
+  const std::string& role = text_of(message, "role", place);
+  if (std::ranges::find(kRoles, role) == std::end(kRoles))
+    refuse(place, fmt::format("a message has the role '{}', which is none of {}", role,
+                              fmt::join(kRoles, ", ")));
+  return role;
+}
+
 Encoded encode_messages(const json& messages, const std::string& place, const Encoder& encoder) {
   if (!messages.is_array() || messages.empty())
     refuse(place, "'messages' is not a list of messages");
@@ -76,7 +91,7 @@ Encoded encode_messages(const json& messages, const std::string& place, const En
   bool learned = false;
   for (const json& message : messages) {
     if (!message.is_object()) refuse(place, "a message is not an object");
-    const std::string& role = text_of(message, "role", place);
+    const std::string& role = role_of(message, place);
     learned = role == "assistant";
     writer.add("<|im_start|>" + role + "\n", false);
     writer.add(text_of(message, "content", place) + "<|im_end|>", learned);

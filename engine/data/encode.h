@@ -27,9 +27,10 @@ struct Encoder {
 // A line of JSON as tokens and an end of document. {"text"}: every token is a target. {"prompt",
 // "completion"}: those of the completion are. {"messages": [{role, content}]}: each message becomes
 // <|im_start|>ROLE newline CONTENT<|im_end|> newline, and those of an assistant's content with its
-// <|im_end|> are. The end of document is a target where the last message or the completion is one.
-// No token holds text that is learned beside such that is not. With LossOn::kAll the tokens are the
-// same and all are targets. EngineError (kUnusable) that begins with `place`.
+// <|im_end|> are; roles are system, developer, user, assistant, tool, function. The end of document
+// is a target where the last message or the completion is one. No token holds text that is learned
+// beside such that is not. With LossOn::kAll the tokens are the same and all are targets.
+// EngineError (kUnusable) that begins with `place`.
 Encoded encode_json_line(std::span<const std::byte> line, const std::string& place,
                          const Encoder& encoder);
 

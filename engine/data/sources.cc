@@ -117,7 +117,8 @@ class Collector {
     for (const std::string& path : found.files) {
       SourceFile file = describe_as(source.format, path);
       file.source = number;
-      if (file.size == 0)
+      // Megatron's table says whether nothing is all that there should be.
+      if (file.size == 0 && file.format != recipe::Format::kMegatron)
         ++skipped_;
       else if (seen_.insert(file.path).second)
         files.push_back(std::move(file));

@@ -98,6 +98,8 @@ def main():
         assert rows[0]["loss"] == "5.5" and rows[1]["loss"] == "" and rows[2]["validation_loss"] == "4.25"
         assert float(rows[1]["time"]) - float(rows[0]["time"]) == 0.5
         assert export(folder, "--csv", f"{folder}/x.csv").returncode != 0  # not a run
+        done = export(run, "--csv", f"{folder}/no/x.csv")
+        assert done.returncode == 1 and "/no/x.csv" in done.stderr and "Traceback" not in done.stderr, done
         check_wandb(folder, run)
     print("exported")
 

@@ -40,9 +40,9 @@ def make_tokenizer(path):
     return tokenizer
 
 
-def run(folder, *files, output="corpus", end=END, tokenizer="tokenizer.json"):
+def run(folder, *files, output="corpus", end=END, tokenizer="tokenizer.json", before=()):
     return subprocess.run(
-        [sys.executable, SOURCE / "scripts/prepare_data.py", "--tokenizer", folder / tokenizer,
+        [*before, sys.executable, SOURCE / "scripts/prepare_data.py", "--tokenizer", folder / tokenizer,
          "--end-of-document", end, "--output", folder / output, *files],
         capture_output=True, text=True)
 
@@ -101,17 +101,21 @@ def check_silent(folder, tokenizer, end):
 def check_refusals(folder):
     (folder / "bad.jsonl").write_text('{"text": "a"}\n{"txt": 1}\n')
     for name, data in [("latin.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n'), ("latin.txt", b"caf\xe9"),
+                       ("role.jsonl", b'{"messages": [{"role": "Assistant", "content": "a"}]}'),
                        ("half.jsonl", b'{"text": "a\\ud800"}\n'), ("deep.jsonl", b"[" * 100000)]:
         (folder / name).write_bytes(data)
     for result, word in [(run(folder, folder / "bad.jsonl", output="no"), "bad.jsonl:2"),
                          (run(folder, folder / "latin.jsonl", output="no"), "latin.jsonl:2: not UTF-8"),
                          (run(folder, folder / "latin.txt", output="no"), "latin.txt: not UTF-8"),
                          (run(folder, folder / "half.jsonl", output="no"), "half.jsonl:1: "),
+                         (run(folder, folder / "role.jsonl", output="no"), "role.jsonl:1: a message has the role 'Assistant'"),
                          (run(folder, folder / "deep.jsonl", output="no"), "deep.jsonl:1: "),
                          (run(folder, folder / "one.txt", output="no", tokenizer="one.txt"),
                           "no tokenizer.json"),
                          (run(folder, folder / "one.txt", output="no", tokenizer="no.json"), "No such file"),
                          (run(folder, folder / "missing.txt", output="no"), "missing.txt"),
+                         (run(folder, folder / "one.txt", output="no", before=("prlimit", "--fsize=8")),
+                          f"cannot write {folder}/no: File too large"),
                          (run(folder, folder / "one.txt", output="no", end="<none>"), "<none>")]:
         assert result.returncode != 0 and word in result.stderr, result.stderr
         assert "Traceback" not in result.stderr

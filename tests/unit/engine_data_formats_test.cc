@@ -115,7 +115,8 @@ TEST_F(Formats, ADamagedLineIsNamed) {
   for (const char* line :
        {"{", "[]", "3", R"({"txt": "a"})", R"({"text": 1})", R"({"prompt": "a"})",
         R"({"completion": "a"})", R"({"messages": []})", R"({"messages": [1]})",
-        R"({"messages": [{"role": "user"}]})", "{\"text\": \"\xff\"}"}) {
+        R"({"messages": [{"role": "user"}]})",
+        R"({"messages": [{"role": "Assistant", "content": "a"}]})", "{\"text\": \"\xff\"}"}) {
     write("a.jsonl", std::string("{\"text\": \"good\"}\n\n") + line);
     EXPECT_NE(refusal("a.jsonl").find("a.jsonl:3: "), std::string::npos) << line;
   }
@@ -207,6 +208,16 @@ TEST_F(Formats, ADamagedMegatronTableIsNamed) {
     write("a.idx", bad[i]);
     EXPECT_NE(refusal("a.bin").find(root_.string()), std::string::npos) << i;
   }
+}
+
+TEST_F(Formats, NothingIsNotWhatAMegatronTablePromises) {
+  data_.tokenizer = "none";
+  write("a.bin", raw<std::uint16_t>({1, 2, 3}));
+  write("a.idx", megatron(8, {3}, {0}, {0, 1}));
+  write("b.bin", "");
+  write("b.idx", megatron(8, {3}, {0}, {0, 1}));
+  EXPECT_NE(refusal("?.bin").find("b.bin: it has 0 bytes, but its .idx promises 3"),
+            std::string::npos);
 }
 
 // Documents 1 2 3 and 4 5; no targets: 1 2, and 3 4 across both.
