@@ -138,9 +138,8 @@ bool is_forbidden() {
 bool uses_own_gemm(const Tensor& a, const Tensor& c, MatmulOptions options) {
   static const bool can = has_tile_units() && !is_made_by_intel() && !is_forbidden();
   if (!can || a.dtype == DType::kFloat64) return false;
-  const std::int64_t inner = options.transpose_a ? a.rows : a.cols;
   return a.dtype == DType::kBFloat16 ||
-         (c.rows >= kLeast && inner >= kLeast && c.cols % kTileCols == 0);
+         (c.rows >= kLeast && inner_of(a, options) >= kLeast && c.cols % kTileCols == 0);
 }
 
 void own_gemm(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions options) {

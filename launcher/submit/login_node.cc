@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/error_line.h"
 #include "launcher/cluster/hostlist.h"
 #include "launcher/cluster/slurm_command.h"
 
@@ -202,8 +203,7 @@ Status check_plugins(const LoginNode& seen, const recipe::Cluster& cluster) {
 }
 
 std::string explanation(const LoginNode& seen, const Slurm& slurm, const std::string& refusal) {
-  if (const auto status = check(seen, slurm); !status)
-    return fmt::format("{}; {}", status.error().message, status.error().hint);
+  if (const auto status = check(seen, slurm); !status) return error_line(status.error());
   const auto says = [&](std::string_view words) {
     return refusal.find(words) != std::string::npos;
   };

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/error_line.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "launcher/start/container.h"
@@ -196,9 +197,7 @@ void Attempt::tick() {
 
 void Attempt::flush_events() {
   const Status written = listeners_.log.flush();
-  if (!written)
-    listeners_.progress.say(
-        fmt::format("warning: {}; {}", written.error().message, written.error().hint));
+  if (!written) listeners_.progress.say("warning: " + error_line(written.error()));
 }
 
 Result<AttemptEnd> Attempt::run(StopSignals& signals) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/error_line.h"
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -66,7 +67,7 @@ class Supervisor {
   // Said once: a full disk, or a run directory that is gone, takes none of several files.
   void note(const Status& written) {
     if (!written && !std::exchange(noted_, true))
-      progress_.say(fmt::format("warning: {}; {}", written.error().message, written.error().hint));
+      progress_.say("warning: " + error_line(written.error()));
   }
   run::Verdict finish(run::Verdict verdict);
   void tell_what_follows(run::Verdict& verdict) const;
@@ -293,7 +294,7 @@ run::Verdict Supervisor::go_on_elsewhere(run::Verdict verdict) {
   if (!time_is_up_ || verdict.code != ExitCode::kPreempted) return verdict;
   const auto done = follow_up(plan_.recipe.failure.time_limit, setup_.job, setup_.directory);
   if (done) return verdict;
-  verdict.next = done.error().message + "; " + done.error().hint;
+  verdict.next = error_line(done.error());
   note(log_.write(verdict));
   progress_.say(verdict_line(verdict));
   return verdict;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/base/error_line.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
@@ -30,7 +31,7 @@ std::optional<Objection> context_divides(const mesh::Layout& layout, const Space
   alone.ulysses = layout.ulysses;
   const Status can = can_be_cut(alone, space);
   if (can) return std::nullopt;
-  return Objection{"cp does not suit the model", detail_of(can.error()),
+  return Objection{"cp does not suit the model", error_line(can.error()),
                    static_cast<double>(layout.cp)};
 }
 

@@ -1,3 +1,4 @@
+#include "core/base/error_line.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
@@ -10,7 +11,7 @@ std::optional<Objection> experts_divide(const mesh::Layout& layout, const Space&
   of_stage.spread_head = false;
   const Status can = can_be_cut(of_stage, space);
   if (can) return std::nullopt;
-  return Objection{"ep and etp do not suit the model or the ranks", detail_of(can.error()),
+  return Objection{"ep and etp do not suit the model or the ranks", error_line(can.error()),
                    static_cast<double>(layout.ep) * layout.etp};
 }
 

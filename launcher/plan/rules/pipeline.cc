@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error_line.h"
 #include "core/mesh/part.h"
 #include "launcher/plan/rules/rules.h"
 #include "launcher/plan/stages.h"
@@ -10,7 +11,7 @@ namespace ptrain::plan {
 namespace {
 
 Objection from(const char* reason, const Error& error, const mesh::Layout& layout) {
-  return {reason, detail_of(error), static_cast<double>(layout.micro_batch)};
+  return {reason, error_line(error), static_cast<double>(layout.micro_batch)};
 }
 
 }  // namespace

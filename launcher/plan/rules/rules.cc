@@ -40,10 +40,6 @@ Status can_be_cut(const mesh::Layout& degrees, const Space& space) {
   return {};
 }
 
-std::string detail_of(const Error& error) {
-  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
-}
-
 std::span<const Rule> rules() { return kRules; }
 
 }  // namespace ptrain::plan

@@ -27,9 +27,6 @@ struct Objection {
 // of mesh::part_of.
 Status can_be_cut(const mesh::Layout& degrees, const Space& space);
 
-// An objection's detail: what is wrong and what to do.
-std::string detail_of(const Error& error);
-
 // What makes a layout illegal. It is asked once the axis `after` is set, and may read that axis and
 // those before it: what it forbids is not looked into further. One file a rule.
 struct Rule {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/base/error_line.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
@@ -11,7 +12,7 @@ std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space&
   alone.tp = layout.tp;
   const Status can = can_be_cut(alone, space);
   if (can) return std::nullopt;
-  return Objection{"tp does not divide the model", detail_of(can.error()),
+  return Objection{"tp does not divide the model", error_line(can.error()),
                    static_cast<double>(layout.tp)};
 }
 
