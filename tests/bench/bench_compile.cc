@@ -16,25 +16,15 @@ namespace {
 
 constexpr int kTimes = 51;
 
-struct Case {
-  const char* schedule;
-  int pp, num_virtual;
-  int shard = 1, zero = 1;
-};
-constexpr Case kCases[] = {
-    {"1f1b", 8, 1},          {"zb_h1", 8, 1}, {"interleaved_1f1b", 4, 2},
-    {"breadth_first", 1, 8}, {"zb_v", 4, 2},  {"1f1b", 8, 1, 2, 3},
-};
-
-mesh::Layout layout_of(const Case& value) {
-  mesh::Layout layout;
-  layout.pp = value.pp;
-  layout.num_virtual = value.num_virtual;
-  layout.schedule = value.schedule;
-  layout.shard = value.shard;
-  layout.zero = value.zero;
-  layout.num_micro_batches = 64;
-  return layout;
+std::vector<mesh::Layout> layouts() {
+  return {
+      {.pp = 8, .schedule = "1f1b", .num_micro_batches = 64},
+      {.pp = 8, .schedule = "zb_h1", .num_micro_batches = 64},
+      {.pp = 4, .num_virtual = 2, .schedule = "interleaved_1f1b", .num_micro_batches = 64},
+      {.num_virtual = 8, .schedule = "breadth_first", .num_micro_batches = 64},
+      {.pp = 4, .num_virtual = 2, .schedule = "zb_v", .num_micro_batches = 64},
+      {.shard = 2, .pp = 8, .schedule = "1f1b", .zero = 3, .num_micro_batches = 64},
+  };
 }
 
 template <class Work>
@@ -58,8 +48,7 @@ plan::SimulateOptions options() {
 }
 
 // One rank of each stage stands for those that share it.
-void run(const Case& value) {
-  const mesh::Layout layout = layout_of(value);
+void run(const mesh::Layout& layout) {
   const auto architecture = support::small_llama(30);  // and two ends
   double compiling = 0;
   std::vector<program::Program> world;
@@ -76,12 +65,12 @@ void run(const Case& value) {
   fmt::print(
       "{:16} pp {} virtual {} zero {}: {} actions at most, compiled in {:.2f} ms; simulated in "
       "{:.2f} ms\n",
-      value.schedule, layout.pp, layout.num_virtual, layout.zero, most, compiling, simulating);
+      layout.schedule, layout.pp, layout.num_virtual, layout.zero, most, compiling, simulating);
 }
 
 }  // namespace
 }  // namespace ptrain
 
 int main() {
-  for (const ptrain::Case& value : ptrain::kCases) ptrain::run(value);
+  for (const auto& layout : ptrain::layouts()) ptrain::run(layout);
 }

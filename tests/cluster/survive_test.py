@@ -171,7 +171,6 @@ class SurviveTest(Runs):
         print(f"doctor on 4 nodes: {time.monotonic() - begin:.1f} s", file=sys.stderr)
         self.assertRegex(said, r"ok +nodes: node\[1-4\]: one ptrain, this folder is shared")
         self.assertLess(time.monotonic() - begin, 20)  # 1 to 2
-        self.addCleanup(self.cluster.restore, "node3")
         self.cluster.slow("node3", 20)
         self.assertRegex(self.ptrain(4, "doctor"), r"node3: sends to its neighbour at \d+ % of the median of the nodes")
         self.cluster.restore("node3")

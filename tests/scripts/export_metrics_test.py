@@ -18,7 +18,7 @@ import export_metrics as exporter  # noqa: E402
 LINE = '{"attempt":1,"step":%d,"shape":"s","loss":%s,"step_s":0.5,"learning_rate":0.001}\n'
 
 # What is called of the package wandb 0.31, and its rule that steps never go back (data of an earlier one is dropped).
-STUB = '''
+FAKE_WANDB = '''
 import json
 class Settings(dict): pass
 class Run:
@@ -57,7 +57,7 @@ def check_wandb(folder, run):
     (modules / "wandb.py").write_text("raise ImportError")
     done = export(run, "--wandb", f"{folder}/w", modules=modules)
     assert done.returncode == 1 and "pip install wandb" in done.stderr, done
-    (modules / "wandb.py").write_text(STUB)
+    (modules / "wandb.py").write_text(FAKE_WANDB)
     done = export(run, "--wandb", f"{folder}/w", modules=modules)
     logged, printed = done.stdout.splitlines()
     assert printed == f"{folder}/w/wandb/run", done
