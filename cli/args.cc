@@ -72,8 +72,7 @@ void add_slurm(CLI::App* sub, std::vector<std::string>& overrides) {
   add_one("-C,--constraint", "constraint", "Features that nodes must have");
   add_one("-x,--exclude", "exclude", "Nodes that it must not get");
   add_one("--comment", "comment", "Comment of the job");
-  add_one("-a,--array", "array",
-          "Refused: each task would be the same run (docs/launching.md has a sweep)");
+  add_one("-a,--array", "array", "Jobs that go on one after the other, such as 9 or 1-9%1");
 }
 
 void add_run(CLI::App& app, Command& chosen) {

@@ -19,6 +19,7 @@
 #include "launcher/submit/job_state.h"
 #include "launcher/supervise/chronicle.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/follow_up.h"
 #include "launcher/supervise/goodput.h"
 #include "launcher/supervise/narrate.h"
 #include "launcher/supervise/policy.h"
@@ -64,8 +65,8 @@ Result<std::vector<std::string>> logs_of(const run::Directory& directory,
     paths.push_back(directory.rank_log(attempt, arguments.rank));
   } else {
     const auto job = submit::read_job(directory);
-    if (job && is_regular_file(directory.job_output(job->job)))
-      paths.push_back(directory.job_output(job->job));
+    if (job && is_regular_file(directory.job_output(name_of(*job))))
+      paths.push_back(directory.job_output(name_of(*job)));
     for (int rank = 0; is_regular_file(directory.rank_log(attempt, rank)); ++rank)
       paths.push_back(directory.rank_log(attempt, rank));
   }
@@ -157,20 +158,24 @@ Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
 
 namespace {
 
-// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. False: there is no
-// job that could be stopped.
+// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. Of an array those
+// tasks go first that would begin as soon as the one that runs has ended. False: there is no job
+// that could be stopped.
 Result<bool> stop_job(const run::Directory& directory, bool now) {
   if (!submit::has_job(directory)) return false;
   PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
   const submit::JobState state = submit::look_up(file.job);
   if (state.phase == submit::JobPhase::kWaiting) {
     PTRAIN_CHECK(submit::cancel(file.job));
-    say(fmt::format("ptrain: job {} had not begun, and was taken out of the queue", file.job));
+    say(fmt::format("ptrain: {} {} had not begun, and was taken out of the queue",
+                    file.task.empty() ? "job" : "what was left of job", file.job));
     return true;
   }
   if (state.phase != submit::JobPhase::kRunning) return false;
-  PTRAIN_CHECK(submit::signal_script(file.job, "USR2"));
-  if (now) PTRAIN_CHECK(submit::signal_script(file.job, "TERM"));
+  if (file.num_tasks > 0) PTRAIN_CHECK(supervise::cancel_waiting(file.job));
+  const std::string running = name_of(file.job, state);
+  PTRAIN_CHECK(submit::signal_script(running, "USR2"));
+  if (now) PTRAIN_CHECK(submit::signal_script(running, "TERM"));
   return true;
 }
 

@@ -52,8 +52,8 @@ std::vector<std::string> all_overrides(const ResumeArguments& arguments) {
 bool is_for_slurm(std::string_view field) {
   for (const char* section :
        {"cluster.slurm.account", "cluster.slurm.qos", "cluster.slurm.time", "cluster.slurm.comment",
-        "cluster.slurm.extra", "cluster.setup", "cluster.env", "cluster.container",
-        "cluster.launcher", "cluster.local_copy"})
+        "cluster.slurm.array", "cluster.slurm.extra", "cluster.setup", "cluster.env",
+        "cluster.container", "cluster.launcher", "cluster.local_copy"})
     if (field.starts_with(section)) return true;
   return false;
 }
@@ -155,7 +155,7 @@ Status check_no_job(const run::Directory& directory) {
   const submit::JobState state = submit::look_up(file.job);
   if (submit::is_over(state)) return {};
   return fail(ExitCode::kUsage,
-              fmt::format("job {} of this run {}", file.job, submit::in_words(state)),
+              fmt::format("job {} of this run {}", name_of(file.job, state), in_words(state)),
               "follow it with `ptrain logs --follow`, or end it with `ptrain stop`");
 }
 

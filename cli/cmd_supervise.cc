@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <optional>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_progress.h"
 #include "cli/start_run.h"
+#include "core/base/error_line.h"
 #include "core/base/hash.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -12,6 +16,9 @@
 #include "launcher/submit/job_file.h"
 #include "launcher/submit/rank_map.h"
 #include "launcher/supervise/event_log.h"
+#include "launcher/supervise/follow_up.h"
+#include "launcher/supervise/policy.h"
+#include "launcher/supervise/report.h"
 #include "launcher/supervise/run_folder.h"
 
 namespace ptrain::cli {
@@ -27,20 +34,44 @@ void note_changed_recipe(const submit::JobFile& job) {
                     job.recipe));
 }
 
+// What job.json says once this job has begun.
+submit::JobFile begun(submit::JobFile file) {
+  const auto here = cluster::find_allocation();
+  file.started = true;
+  if (here.job.empty()) return file;
+  const bool is_task = file.num_tasks > 0 && !here.task.empty();
+  file.job = is_task ? here.array : here.job;
+  file.task = is_task ? here.task : "";
+  return file;
+}
+
 // What was submitted is checked at the first start; when Slurm starts the job again, or one that
 // follows it, attempts may have written another plan themselves.
-Status check_job(const run::Directory& directory) {
-  if (!is_regular_file(directory.job())) return {};
-  PTRAIN_TRY(submit::JobFile job, submit::read_job(directory));
-  const std::string here = cluster::find_allocation().job;
-  if (job.started && (here.empty() || here == job.job)) return {};
-  if (!job.started) {
-    note_changed_recipe(job);
-    PTRAIN_CHECK(submit::check_unchanged(directory, job));
+Status check_job(const run::Directory& directory, const submit::JobFile& before,
+                 const submit::JobFile& now) {
+  if (!before.started) {
+    note_changed_recipe(before);
+    PTRAIN_CHECK(submit::check_unchanged(directory, before));
   }
-  job.started = true;
-  if (!here.empty()) job.job = here;
-  return submit::write_job(directory, job);
+  return now == before ? Status{} : submit::write_job(directory, now);
+}
+
+// How the task before this one has ended the run, where that was not for want of time. Slurm may
+// start this one all the same: tasks that wait are cancelled too late, or not at all.
+std::optional<run::Verdict> end_before(const run::Directory& directory,
+                                       const submit::JobFile& before, const submit::JobFile& now) {
+  const bool follows = now.job == before.job && now.task != before.task && !before.task.empty();
+  if (!follows || !submit::has_verdict_of_task(directory)) return std::nullopt;
+  const auto verdict = supervise::read_verdict(directory.verdict());
+  if (!verdict || supervise::is_end_of_job(verdict->code)) return std::nullopt;
+  return *verdict;
+}
+
+// "7_3"; empty: this is no task, or the last.
+std::string task_after(const submit::JobFile& now) {
+  const int number = std::atoi(now.task.c_str());
+  if (now.task.empty() || number >= now.num_tasks) return "";
+  return fmt::format("{}_{}", now.job, number + 1);
 }
 
 // The plan on the nodes that Slurm gave.
@@ -56,7 +87,17 @@ Result<run::Plan> plan_on_nodes(const run::Directory& directory) {
 
 Result<ExitCode> train(const run::Directory& directory, const supervise::RunLock& lock,
                        supervise::StopSignals& signals) {
-  PTRAIN_CHECK(check_job(directory));
+  submit::JobFile job;
+  if (is_regular_file(directory.job())) {
+    PTRAIN_TRY(const submit::JobFile before, submit::read_job(directory));
+    job = begun(before);
+    if (const auto end = end_before(directory, before, job)) {
+      say("ptrain: the run has ended, and nothing is left to this task");
+      say(supervise::verdict_line(*end));
+      return end->code;
+    }
+    PTRAIN_CHECK(check_job(directory, before, job));
+  }
   PTRAIN_TRY(const run::Plan plan, plan_on_nodes(directory));
   if (supervise::newest_step(directory) < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (is_finished(directory, plan)) {
@@ -64,7 +105,9 @@ Result<ExitCode> train(const run::Directory& directory, const supervise::RunLock
     return ExitCode::kDone;
   }
   PTRAIN_TRY(const auto backend, check_start(plan));
-  return start_run({directory, plan, *backend}, lock, signals, false);
+  return start_run(
+      {directory, plan, *backend, job.task.empty() ? "" : name_of(job), task_after(job)}, lock,
+      signals, false);
 }
 
 // Whoever follows the run learns why it did not begin.
@@ -75,6 +118,15 @@ void leave_verdict(const run::Directory& directory, const Error& error) {
   verdict.next = error.hint;
   verdict.attempt = supervise::next_attempt(directory) - 1;
   (void)supervise::EventLog(directory).write(verdict);
+}
+
+// Tasks that wait would only find that the run has ended.
+void end_array(const run::Directory& directory, ExitCode code) {
+  if (supervise::is_end_of_job(code)) return;
+  const auto job = submit::read_job(directory);
+  if (!job || job->task.empty()) return;
+  if (const auto done = supervise::cancel_waiting(job->job); !done)
+    say("warning: " + error_line(done.error()));
 }
 
 }  // namespace
@@ -88,6 +140,7 @@ Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments) {
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
   auto code = train(directory, lock, signals);
   if (!code) leave_verdict(directory, code.error());
+  end_array(directory, code ? *code : code.error().code);
   return code;
 }
 

@@ -61,7 +61,7 @@ bool LogFollower::copy(const std::string& path) {
 
 void LogFollower::copy_all() {
   if (const auto job = submit::read_job(directory_); job && rank_ < 0)
-    copy(directory_.job_output(job->job));
+    copy(directory_.job_output(name_of(*job)));
   const int last = supervise::next_attempt(directory_) - 1;
   for (int attempt = std::max(1, last - 1); attempt <= last; ++attempt) {
     if (rank_ >= 0) {

@@ -42,8 +42,8 @@ std::int64_t last_step(const run::Directory& directory) {
 // What Slurm says of the run's job. The state stays "interrupted" where the verdict tells it.
 Status add_job(const run::Directory& directory, RunStatus& status) {
   PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
-  status.job = file.job;
   const submit::JobState job = submit::look_up(file.job);
+  status.job = submit::name_of(file.job, job);
   status.job_state = submit::in_words(job);
   const bool has_verdict = submit::has_verdict_of_job(directory);
   const bool ends = job.word == "COMPLETING" && has_verdict;
@@ -51,7 +51,7 @@ Status add_job(const run::Directory& directory, RunStatus& status) {
   if (job.phase == submit::JobPhase::kRunning && !ends) status.state = "running";
   if (!submit::is_over(job) || status.state == "running" || has_verdict) return {};
   const auto ending =
-      submit::ending_of(file.job, job, is_regular_file(directory.job_output(file.job)),
+      submit::ending_of(status.job, job, is_regular_file(directory.job_output(name_of(file))),
                         supervise::resume_command(directory));
   status.state = state_of(ending.code);
   status.code = static_cast<int>(ending.code);

@@ -14,7 +14,7 @@ struct RunStatus {
   std::string directory;
   // queued, running, finished, stopped, failed, or interrupted (no verdict)
   std::string state;
-  std::string job;               // of Slurm, submitted last; empty: none
+  std::string job;               // of Slurm, submitted last, or its task; empty: none
   std::string job_state;         // in words: "waits in the queue (Resources)"
   bool parity = false;           // it compares layouts, and trains nothing
   int attempt = 0;               // 0: none was started

@@ -146,7 +146,8 @@ Result<ExitCode> start_run(const Startable& run, const supervise::RunLock&,
   PTRAIN_TRY(const std::string worker, own_path());
   supervise::Setup setup{directory, plan, run.backend, worker, signals, by_hand};
   const cluster::Allocation job = cluster::find_allocation();
-  setup.job = job.job;
+  setup.job = run.task.empty() ? job.job : run.task;
+  setup.next_task = run.next_task;
   setup.here = job.here;
   setup.expected_save_s = expected_save_s(plan);
   if (job.end_time > 0) setup.job_end = std::chrono::system_clock::from_time_t(job.end_time);

@@ -36,6 +36,8 @@ struct Startable {
   const run::Directory& directory;
   const run::Plan& plan;
   const start::Backend& backend;
+  std::string task = {};       // of a job array that goes on with this run; empty: it is none
+  std::string next_task = {};  // the one after it, where there is one
 };
 
 // Supervises attempts until the run ends. The lock is the run's, so that no other ptrain works on

@@ -131,6 +131,7 @@ Result<ExitCode> hand_over(const HandOver& what, const submit::LoginNode& seen,
   const auto earlier = submit::read_job(job.directory);
   PTRAIN_CHECK(publish_file(job.directory.script(), submit::script_of(job)));
   PTRAIN_TRY(submit::JobFile file, submit::describe(job.directory, what.recipe));
+  file.num_tasks = submit::num_tasks(job.cluster.slurm);
   PTRAIN_CHECK(submit::write_job(job.directory, file));
   auto number =
       submit::submit({submit::arguments_of(job), job.directory.script(), job.cluster.env});

@@ -32,17 +32,13 @@ std::vector<Reserved> make_reserved() {
   std::vector<Reserved> all;
   reserve_parallel(all, "parallel.");
   reserve_parallel(all, "shapes[].parallel.");
-  all.insert(all.end(),
-             {
-                 {"data.validation[].weight", "weighting of sources", "1"},
-                 {"optimizer.no_decay", "a list of parameters without weight decay"},
-                 {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
-                 {"cluster.slurm.array",
-                  "a job array, of which each task would be the same run (docs/launching.md has a "
-                  "sweep),"},
-                 {"cluster.links", "a description of links"},
-                 {"replan", "planning again during a run"},
-             });
+  all.insert(all.end(), {
+                            {"data.validation[].weight", "weighting of sources", "1"},
+                            {"optimizer.no_decay", "a list of parameters without weight decay"},
+                            {"cluster.nodes", "choosing fewer nodes than the Slurm job has", "1"},
+                            {"cluster.links", "a description of links"},
+                            {"replan", "planning again during a run"},
+                        });
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,14 @@ struct Slurm {
   std::string constraint;
   std::string exclude;
   std::string comment;
+  std::string array;               // jobs that go on one after the other: "9" or "1-9%1"
   std::vector<std::string> extra;  // further arguments of sbatch
   bool operator==(const Slurm&) const = default;
 };
+
+// How many jobs `array` asks for, 0 where it is empty; none: it is no such text, or one by which
+// two would run at once.
+std::optional<int> num_tasks(const std::string& array);
 
 // What starts ranks on the nodes of a Slurm job.
 enum class RankLauncher { kSrun, kMpirun };

@@ -121,7 +121,10 @@ Result<std::string> read_part(const std::string& path, std::int64_t offset,
                                 offset + static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure(ExitCode::kUnusable, path, errno);
-    if (got == 0) return fail(ExitCode::kUnusable, path + ": too short");
+    if (got == 0)
+      return fail(ExitCode::kUnusable,
+                  fmt::format("{}: too short: it has {} bytes, and those from {} to {} are needed",
+                              path, ::lseek(file.get(), 0, SEEK_END), offset, offset + num_bytes));
     size += static_cast<std::size_t>(got);
   }
   return bytes;

@@ -61,7 +61,9 @@ Allocation find_allocation() {
           variable("SLURM_MEM_PER_NODE"),
           variable("SLURMD_NODENAME"),
           !(variable("SLURM_JOB_GPUS") + variable("SLURM_GPUS_ON_NODE")).empty(),
-          number_of(variable("SLURM_JOB_END_TIME"))};
+          number_of(variable("SLURM_JOB_END_TIME")),
+          variable("SLURM_ARRAY_JOB_ID"),
+          variable("SLURM_ARRAY_TASK_ID")};
 }
 
 Result<std::vector<std::string>> allocated_nodes(const Allocation& allocation) {

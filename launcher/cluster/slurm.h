@@ -20,6 +20,9 @@ struct Allocation {
   std::string here;    // the node that this process is on; empty: on none of Slurm's
   bool has_gpus = false;
   std::int64_t end_time = 0;  // of the job, in seconds since 1970; 0: not told
+  // Of a job array, numbers that this job is known by too: "7" and "2". A job that was submitted
+  // inside a task has that task's.
+  std::string array = {}, task = {};
 };
 Allocation find_allocation();
 

@@ -18,11 +18,18 @@ Result<std::string> ask_slurm(std::vector<std::string> arguments, std::chrono::s
   return fail(ExitCode::kEnvironment, fmt::format("{}: {}", name, slurm_reason(done.output)));
 }
 
+std::vector<std::string_view> lines_of(std::string_view output) {
+  std::vector<std::string_view> lines;
+  while (!output.empty()) {
+    lines.push_back(output.substr(0, output.find('\n')));
+    output.remove_prefix(std::min(output.size(), lines.back().size() + 1));
+  }
+  return lines;
+}
+
 std::string slurm_reason(std::string_view output) {
   std::string out;
-  while (!output.empty()) {
-    auto line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(output.size(), line.size() + 1));
+  for (std::string_view line : lines_of(output)) {
     for (const std::string_view prefix :
          {"sbatch: ", "scancel: ", "srun: ", "scontrol: ", "error: ", "allocation failure: "})
       if (line.starts_with(prefix)) line.remove_prefix(prefix.size());

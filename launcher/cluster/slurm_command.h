@@ -21,6 +21,9 @@ base::Command slurm_command(std::vector<std::string> arguments);
 Result<std::string> ask_slurm(std::vector<std::string> arguments,
                               std::chrono::seconds patience = kSlurmPatience);
 
+// The lines of what a command said.
+std::vector<std::string_view> lines_of(std::string_view output);
+
 // Slurm's words without the name of the program before each line and the line breaks between.
 std::string slurm_reason(std::string_view output);
 

@@ -224,6 +224,22 @@ void check_pipelines(const Recipe& recipe, Breaches& out) {
     if (recipe.shapes[i].parallel) check(*recipe.shapes[i].parallel, shape_path(i, "parallel."));
 }
 
+// Tasks that run at once would all train the same run.
+void check_array(const Recipe& recipe, Breaches& out) {
+  const std::string& array = recipe.cluster.slurm.array;
+  const std::string path = "cluster.slurm.array";
+  if (!num_tasks(array))
+    out.push_back({{path},
+                   fmt::format("'{}' is no chain of jobs that go on with one run, one after the "
+                               "other; give how many, such as 9 or 1-9%1. A sweep is an array of "
+                               "your own: docs/launching.md has one",
+                               array)});
+  if (!array.empty() && recipe.failure.time_limit != AtTimeLimit::kStop)
+    out.push_back({{path, "failure.time_limit"},
+                   "the next task goes on when the time is up, and so does what "
+                   "failure.time_limit asks for; leave one of the two out"});
+}
+
 void check_shapes(const Recipe& recipe, Breaches& out) {
   if (recipe.shapes.empty()) out.push_back({{"shapes"}, "needs at least one entry"});
   for (std::size_t i = 0; i < recipe.shapes.size(); ++i) {
@@ -307,6 +323,7 @@ std::vector<Breach> check(const Recipe& recipe) {
   check_data(recipe, out);
   check_shapes(recipe, out);
   check_pipelines(recipe, out);
+  check_array(recipe, out);
   check_optimizer(recipe, out);
   check_eps(recipe, out);
   check_rate(recipe, out);

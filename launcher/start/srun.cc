@@ -10,6 +10,7 @@
 
 #include "core/run/request.h"
 #include "launcher/cluster/hostlist.h"
+#include "launcher/cluster/slurm_command.h"
 #include "launcher/start/network.h"
 
 namespace ptrain::start {
@@ -52,9 +53,7 @@ LauncherReport lost_nodes_in(std::string_view output) {
   constexpr std::string_view kGivenUp = "srun: error: Node failure on ";
   constexpr std::string_view kLaunch = "srun: error: Task launch for ", kNode = " failed on node ";
   LauncherReport report;
-  while (!output.empty()) {
-    const auto line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(output.size(), line.size() + 1));
+  for (const std::string_view line : cluster::lines_of(output)) {
     const auto node = line.starts_with(kLaunch) ? line.find(kNode) : std::string_view::npos;
     std::string_view list;
     if (line.starts_with(kGivenUp)) list = line.substr(kGivenUp.size());
@@ -123,9 +122,7 @@ base::Command Srun::command(const Launch& launch) const {
 LauncherReport Srun::report(std::string_view output) const {
   constexpr std::string_view kError = "srun: error: ";
   if (auto lost = lost_nodes_in(output); !lost.lost_nodes.empty()) return lost;
-  while (!output.empty()) {
-    auto line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(output.size(), line.size() + 1));
+  for (std::string_view line : cluster::lines_of(output)) {
     if (const auto rank = not_launched(line); rank >= 0) {
       line.remove_prefix(kError.size());
       return {rank, 0, static_cast<int>(ExitCode::kRankError), {}, "srun: " + std::string(line)};

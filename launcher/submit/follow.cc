@@ -38,6 +38,7 @@ class Follower {
 
  private:
   void copy_output();
+  void copy_new();
   void ask_slurm();
   std::optional<ExitCode> verdict() const;
   Result<std::optional<ExitCode>> finish();
@@ -46,13 +47,25 @@ class Follower {
   JobFile job_;
   JobState state_;
   std::string told_;
-  std::streamoff copied_ = 0;
+  std::streamoff copied_ = 0;  // of the output that the job has now
   base::RareQuestion question_;
   Clock::time_point over_{};
 };
 
+// A task of an array that begins writes a file of its own.
 void Follower::copy_output() {
-  const std::string path = directory_.job_output(job_.job);
+  copy_new();
+  if (job_.num_tasks == 0) return;
+  const auto now = read_job(directory_);
+  if (!now || now->task == job_.task) return;
+  copy_new();  // it wrote its last before the other began
+  job_.task = now->task;
+  copied_ = 0;
+  copy_new();
+}
+
+void Follower::copy_new() {
+  const std::string path = directory_.job_output(name_of(job_));
   if (!is_regular_file(path)) return;
   std::ifstream file(path, std::ios::binary);
   if (!file.seekg(copied_)) return;
@@ -66,10 +79,10 @@ void Follower::ask_slurm() {
   const bool was_over = is_over(state_);
   state_ = look_up(job_.job);
   if (is_over(state_) && !was_over) over_ = Clock::now();
-  const std::string words = in_words(state_);
+  const std::string words = fmt::format("job {} {}", name_of(job_.job, state_), in_words(state_));
   if (words == told_ || is_over(state_)) return;
   told_ = words;
-  show(fmt::format("ptrain: job {} {}\n", job_.job, words));
+  show(fmt::format("ptrain: {}\n", words));
 }
 
 std::optional<ExitCode> Follower::verdict() const {
@@ -81,9 +94,9 @@ std::optional<ExitCode> Follower::verdict() const {
 Result<std::optional<ExitCode>> Follower::finish() {
   copy_output();
   if (const auto code = verdict()) return code;
-  const Ending ending =
-      ending_of(job_.job, state_, is_regular_file(directory_.job_output(job_.job)),
-                supervise::resume_command(directory_));
+  const Ending ending = ending_of(name_of(job_.job, state_), state_,
+                                  is_regular_file(directory_.job_output(name_of(job_))),
+                                  supervise::resume_command(directory_));
   return fail(ending.code, ending.reason, ending.next);
 }
 

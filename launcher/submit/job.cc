@@ -91,6 +91,8 @@ std::string as_text(const std::string& path) {
 
 }  // namespace
 
+int num_tasks(const Slurm& slurm) { return recipe::num_tasks(slurm.array).value_or(0); }
+
 bool asks_for_slurm(const recipe::Cluster& cluster) { return cluster.slurm != Slurm{}; }
 
 std::vector<std::string> requests(const recipe::Cluster& cluster) {
@@ -101,6 +103,8 @@ std::vector<std::string> requests(const recipe::Cluster& cluster) {
       out.push_back(fmt::format("{}={}", option.option, value));
   if (slurm.gpus_per_node > 0)
     out.push_back(fmt::format("--gpus-per-node={}", slurm.gpus_per_node));
+  if (const int tasks = num_tasks(slurm); tasks > 0)
+    out.push_back(fmt::format("--array=1-{}%1", tasks));
   out.insert(out.end(), slurm.extra.begin(), slurm.extra.end());
   return out;
 }
@@ -108,14 +112,15 @@ std::vector<std::string> requests(const recipe::Cluster& cluster) {
 // Whole nodes with all their memory, as the plan counts on. A lost node does not end the job: the
 // supervisor decides; a lost supervisor does, and Slurm starts the job again, which continues.
 std::vector<std::string> arguments_of(const Job& job) {
-  std::vector<std::string> out{"--job-name=" + job.name,
-                               "--chdir=" + job.directory.root,
-                               "--output=logs/slurm-%j.out",
-                               "--open-mode=append",
-                               "--exclusive",
-                               "--mem=0",
-                               "--no-kill",
-                               "--requeue"};
+  std::vector<std::string> out{
+      "--job-name=" + job.name,
+      "--chdir=" + job.directory.root,
+      fmt::format("--output=logs/slurm-{}.out", num_tasks(job.cluster.slurm) > 0 ? "%A_%a" : "%j"),
+      "--open-mode=append",
+      "--exclusive",
+      "--mem=0",
+      "--no-kill",
+      "--requeue"};
   if (job.ranks_per_node > 0)
     out.push_back(fmt::format("--ntasks-per-node={}", job.ranks_per_node));
   const auto asked = requests(job.cluster);

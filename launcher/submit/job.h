@@ -19,6 +19,9 @@ struct Job {
   int ranks_per_node = 0;  // 0: not planned yet
 };
 
+// Jobs of an array that go on with the run one after the other; 0: it is a single job.
+int num_tasks(const recipe::Slurm& slurm);
+
 // What the recipe or the command line asks Slurm for: then a run outside of a job is submitted.
 bool asks_for_slurm(const recipe::Cluster& cluster);
 

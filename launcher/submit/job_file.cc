@@ -22,7 +22,19 @@ tl::unexpected<Error> changed(const std::string& path, const std::string& resume
               "submit it again with " + resume + ", or a changed recipe with `ptrain run`");
 }
 
+bool has_verdict_since(const run::Directory& directory, const std::string& file) {
+  std::error_code error;
+  const auto verdict = std::filesystem::last_write_time(directory.verdict(), error);
+  if (error) return false;
+  const auto since = std::filesystem::last_write_time(file, error);
+  return !error && verdict >= since;
+}
+
 }  // namespace
+
+std::string name_of(const JobFile& file) {
+  return file.task.empty() ? file.job : file.job + "_" + file.task;
+}
 
 std::string to_text(const JobFile& file) {
   return run::dump_line({{"version", 1},
@@ -31,7 +43,9 @@ std::string to_text(const JobFile& file) {
                          {"recipe_hash", file.recipe_hash},
                          {"plan_hash", file.plan_hash},
                          {"build", file.build},
-                         {"started", file.started}});
+                         {"started", file.started},
+                         {"num_tasks", file.num_tasks},
+                         {"task", file.task}});
 }
 
 Result<JobFile> job_file_from_text(std::string_view text) {
@@ -43,7 +57,9 @@ Result<JobFile> job_file_from_text(std::string_view text) {
       .get("recipe_hash", file.recipe_hash)
       .get("plan_hash", file.plan_hash)
       .get("build", file.build)
-      .get("started", file.started);
+      .get("started", file.started)
+      .get("num_tasks", file.num_tasks)
+      .get("task", file.task);
   PTRAIN_CHECK(reader.status());
   return file;
 }
@@ -94,11 +110,11 @@ Status check_unchanged(const run::Directory& directory, const JobFile& submitted
 }
 
 bool has_verdict_of_job(const run::Directory& directory) {
-  std::error_code error;
-  const auto verdict = std::filesystem::last_write_time(directory.verdict(), error);
-  if (error) return false;
-  const auto script = std::filesystem::last_write_time(directory.script(), error);
-  return !error && verdict >= script;
+  return has_verdict_since(directory, directory.script());
+}
+
+bool has_verdict_of_task(const run::Directory& directory) {
+  return has_verdict_since(directory, directory.job());
 }
 
 }  // namespace ptrain::submit

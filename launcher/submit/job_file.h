@@ -9,14 +9,19 @@ namespace ptrain::submit {
 
 // job.json: the Slurm job that was submitted last for a run, and what it was to train.
 struct JobFile {
-  std::string job;          // number; empty: sbatch has not answered
+  std::string job;          // number, of an array that of all its tasks; empty: sbatch is silent
   std::string recipe;       // where the user's recipe lies
   std::string recipe_hash;  // of the run's copy of it, as submitted
   std::string plan_hash;    // of plan.json, as submitted
   std::string build;
-  bool started = false;  // its script has begun
+  bool started = false;   // its script has begun
+  int num_tasks = 0;      // of the array that the job is; 0: it is none
+  std::string task = {};  // of that array, which began last
   bool operator==(const JobFile&) const = default;
 };
+
+// What its output and its events are named after: "7", or "7_2" in an array.
+std::string name_of(const JobFile& file);
 
 std::string to_text(const JobFile& file);
 Result<JobFile> job_file_from_text(std::string_view text);
@@ -36,5 +41,7 @@ Status check_unchanged(const run::Directory& directory, const JobFile& submitted
 
 // Whether verdict.json was written since the job was submitted, by whatever attempt.
 bool has_verdict_of_job(const run::Directory& directory);
+// Whether it was written since the task began that job.json names.
+bool has_verdict_of_task(const run::Directory& directory);
 
 }  // namespace ptrain::submit

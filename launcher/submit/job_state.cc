@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
+#include <tuple>
 
 #include "launcher/cluster/slurm_command.h"
 #include "launcher/submit/slurm_text.h"
@@ -41,6 +43,60 @@ std::string unless_nothing(std::string_view text) {
              : std::string(text);
 }
 
+// "2" is one task of an array, "2-3%1" is those that wait.
+std::string one_task(std::string_view text) {
+  const bool is_one = text.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_one ? std::string(text) : "";
+}
+
+JobState state_in_line(std::string_view line) {
+  JobState state;
+  state.word = value_of(line, "JobState");
+  state.phase = phase_of(state.word);
+  state.reason = unless_nothing(value_of(line, "Reason"));
+  state.nodes = unless_nothing(value_of(line, "NodeList"));
+  state.start = unless_nothing(value_of(line, "StartTime"));
+  read_exit(value_of(line, "ExitCode"), state);
+  state.task = one_task(value_of(line, "ArrayTaskId"));
+  return state;
+}
+
+// "CANCELLED by 0|0:15|node1|7_2"; without a word: it is no such line.
+JobState state_in_booked_line(std::string_view line) {
+  std::vector<std::string_view> parts;
+  for (const auto part : std::views::split(line, '|')) parts.emplace_back(part.begin(), part.end());
+  JobState state;
+  if (parts.size() != 4) return state;
+  state.word = parts[0].substr(0, parts[0].find(' '));
+  state.phase = phase_of(state.word);
+  read_exit(parts[1], state);
+  state.nodes = unless_nothing(parts[2]);
+  if (state.nodes == "None assigned") state.nodes.clear();
+  const auto underscore = parts[3].find('_');
+  if (underscore != std::string_view::npos) state.task = one_task(parts[3].substr(underscore + 1));
+  return state;
+}
+
+// How much one of several tasks tells of how their array stands, the later the more.
+auto weight(const JobState& state) {
+  int task = 0, phase = state.nodes.empty() ? 0 : 1;
+  std::from_chars(state.task.data(), state.task.data() + state.task.size(), task);
+  if (state.phase == JobPhase::kRunning) phase = state.word == "COMPLETING" ? 2 : 4;
+  if (state.phase == JobPhase::kWaiting) phase = 3;
+  return std::tuple(phase, task);
+}
+
+// Of all lines; without a word: none is of a job.
+JobState state_in_lines(std::string_view text, JobState (*state_in)(std::string_view)) {
+  JobState best;
+  for (const std::string_view line : cluster::lines_of(text)) {
+    JobState one = state_in(line);
+    if (one.word.empty()) continue;
+    if (best.word.empty() || weight(one) > weight(best)) best = std::move(one);
+  }
+  return best;
+}
+
 tl::unexpected<Error> nothing_in(std::string_view text) {
   return fail(ExitCode::kEnvironment,
               fmt::format("Slurm says nothing of the job: {}", text.substr(0, text.find('\n'))));
@@ -53,28 +109,14 @@ bool is_over(const JobState& state) {
 }
 
 Result<JobState> state_in_scontrol(std::string_view text) {
-  JobState state;
-  state.word = value_of(text, "JobState");
+  JobState state = state_in_lines(text, state_in_line);
   if (!text.starts_with("JobId=") || state.word.empty()) return nothing_in(text);
-  state.phase = phase_of(state.word);
-  state.reason = unless_nothing(value_of(text, "Reason"));
-  state.nodes = unless_nothing(value_of(text, "NodeList"));
-  state.start = unless_nothing(value_of(text, "StartTime"));
-  read_exit(value_of(text, "ExitCode"), state);
   return state;
 }
 
 Result<JobState> state_in_sacct(std::string_view text) {
-  const auto line = text.substr(0, text.find('\n'));
-  const auto first = line.find('|');
-  const auto second = first == line.npos ? line.npos : line.find('|', first + 1);
-  if (second == line.npos) return nothing_in(text);
-  JobState state;
-  state.word = line.substr(0, std::min(first, line.find(' ')));  // "CANCELLED by 0"
-  state.phase = phase_of(state.word);
-  read_exit(line.substr(first + 1, second - first - 1), state);
-  state.nodes = unless_nothing(line.substr(second + 1));
-  if (state.nodes == "None assigned") state.nodes.clear();
+  JobState state = state_in_lines(text, state_in_booked_line);
+  if (state.word.empty()) return nothing_in(text);
   return state;
 }
 
@@ -88,11 +130,15 @@ JobState look_up(const std::string& job) {
     return out;
   }
   const auto booked =
-      cluster::ask_slurm({"sacct", "-nXP", "-j", job, "-o", "State,ExitCode,NodeList"})
+      cluster::ask_slurm({"sacct", "-nXP", "-j", job, "-o", "State,ExitCode,NodeList,JobID"})
           .and_then(state_in_sacct);
   if (booked) return *booked;
   out.phase = JobPhase::kForgotten;
   return out;
+}
+
+std::string name_of(const std::string& job, const JobState& state) {
+  return state.task.empty() ? job : job + "_" + state.task;
 }
 
 std::string in_words(const JobState& state) {

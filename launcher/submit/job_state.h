@@ -23,18 +23,23 @@ struct JobState {
   std::string start;   // when it began, or is expected to
   int code = 0;        // of its script, once ended
   int signal = 0;
+  std::string task = {};  // of an array, that the above is of: "2"; empty: of the job
   bool operator==(const JobState&) const = default;
 };
 
 bool is_over(const JobState& state);  // ended or forgotten
 
-// From `scontrol -o show job`, or from `sacct -nXP -o State,ExitCode,NodeList`. Errors: it says
-// nothing of a job.
+// From `scontrol -o show job`, or from `sacct -nXP -o State,ExitCode,NodeList,JobID`. Of an array
+// whose tasks run one after the other: how the one that runs stands, else those that wait, else the
+// last that ran. Errors: it says nothing of a job.
 Result<JobState> state_in_scontrol(std::string_view text);
 Result<JobState> state_in_sacct(std::string_view text);
 
 // Asks scontrol, and once that has forgotten the job, sacct.
 JobState look_up(const std::string& job);
+
+// "7", or "7_2" where this is the state of a task.
+std::string name_of(const std::string& job, const JobState& state);
 
 // "waits in the queue (Resources)", "has ended: TIMEOUT".
 std::string in_words(const JobState& state);

@@ -91,6 +91,10 @@ std::vector<NodeLine> fitting_nodes(const LoginNode& seen, const Partition& part
   return out;
 }
 
+int num_fitting(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
+  return static_cast<int>(fitting_nodes(seen, partition, slurm).size());
+}
+
 // "2 idle, 1 busy, 1 down".
 std::string states_text(const std::vector<NodeLine>& nodes) {
   constexpr std::pair<NodeState, const char*> kWords[] = {{NodeState::kIdle, "idle"},
@@ -104,9 +108,8 @@ std::string states_text(const std::vector<NodeLine>& nodes) {
   return text;
 }
 
-// Of a job in this partition.
-int most_nodes(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
-  const int there = static_cast<int>(fitting_nodes(seen, partition, slurm).size());
+// Of a job in this partition, `there` of whose nodes fit.
+int most_nodes(const Partition& partition, int there) {
   return partition.most_nodes > 0 ? std::min(partition.most_nodes, there) : there;
 }
 
@@ -114,19 +117,18 @@ int most_nodes(const LoginNode& seen, const Partition& partition, const Slurm& s
 std::string larger_partitions(const LoginNode& seen, const Slurm& slurm, int asked) {
   std::string text;
   for (const Partition& one : seen.partitions)
-    if (const int most = most_nodes(seen, one, slurm); one.is_up && most >= asked)
+    if (const int most = most_nodes(one, num_fitting(seen, one, slurm)); one.is_up && most >= asked)
       text += fmt::format("{}{} gives up to {}", text.empty() ? "" : ", ", one.name, most);
   return text.empty() ? "" : fmt::format(" ({})", text);
 }
 
 Status check_nodes(const LoginNode& seen, const Partition& partition, const Slurm& slurm) {
   const int asked = std::max(1, slurm.nodes);
-  const int most = most_nodes(seen, partition, slurm);
+  const int there = num_fitting(seen, partition, slurm);
+  const int most = most_nodes(partition, there);
   if (asked <= most) return {};
-  const auto all = fitting_nodes(seen, partition, {});
-  const int there = static_cast<int>(fitting_nodes(seen, partition, slurm).size());
   std::string why = fmt::format("partition '{}' has {} ({})", partition.name, partition.num_nodes,
-                                states_text(all));
+                                states_text(fitting_nodes(seen, partition, {})));
   if (there < partition.num_nodes) why += fmt::format(", {} of them as asked for", there);
   if (partition.most_nodes > 0) why += fmt::format(", at most {} a job", partition.most_nodes);
   const std::string fewer = most > 0 ? fmt::format("{} or fewer", most) : "others";
@@ -212,6 +214,9 @@ std::string explanation(const LoginNode& seen, const Slurm& slurm, const std::st
     return "cluster.slurm.gpus_per_node: this cluster has no nodes with as many GPUs; `sinfo -o "
            "'%P %G'` shows which there are";
   if (says("feature")) return "cluster.slurm.constraint: `sinfo -o '%N %f'` shows the features";
+  if (says("array"))
+    return "cluster.slurm.array: `scontrol show config` tells how many tasks an array may have, as "
+           "MaxArraySize";
   if (says("account"))
     return "cluster.slurm.account: `sacctmgr show associations user=$USER` shows yours";
   if (says("QOS") || says("qos")) return "cluster.slurm.qos: `sacctmgr show qos` shows which exist";

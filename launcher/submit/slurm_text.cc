@@ -34,7 +34,7 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
 }
 
 std::vector<std::string_view> lines_with(std::string_view text, std::string_view beginning) {
-  auto lines = parts_of(text, '\n');
+  auto lines = cluster::lines_of(text);
   std::erase_if(lines, [&](std::string_view line) { return !line.starts_with(beginning); });
   return lines;
 }

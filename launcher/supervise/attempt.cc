@@ -18,6 +18,7 @@
 #include "launcher/supervise/event_fields.h"
 #include "launcher/supervise/memory_kills.h"
 #include "launcher/supervise/narrate.h"
+#include "launcher/supervise/policy.h"
 #include "launcher/supervise/processes.h"
 #include "launcher/supervise/rank_board.h"
 #include "launcher/supervise/supervisor.h"
@@ -49,6 +50,7 @@ class Attempt {
   void obey(const SendStop& output) { server_.send(output.rank, output.stop); }
   void obey(const AskStacks&) { server_.send(-1, run::ShowStacks{}); }
   void obey(const KillAll& output);
+  void kill(int owned, Owned what);
   void obey(const Record& record);
   void end(base::ExitStatus status);
   void obey(StopSignals& signals);
@@ -84,14 +86,18 @@ void Attempt::feed(const Input& input) {
     std::visit([this](const auto& one) { obey(one); }, output);
 }
 
+// It may take seconds, for which no event waits.
+void Attempt::kill(int owned, Owned what) {
+  flush_events();
+  kill_descendants(owned, what, kKillLimit, setup_.apart);
+}
+
 void Attempt::obey(const KillAll& output) {
-  flush_events();  // to kill may take seconds
   if (setup_.backend.kills_on_term() && !output.launcher_too) {
     process_.signal_group(SIGTERM);
     return;
   }
-  const Owned launcher = output.launcher_too ? Owned::kKill : Owned::kSpare;
-  kill_descendants(process_.pid(), launcher, kKillLimit, setup_.apart);
+  kill(process_.pid(), output.launcher_too ? Owned::kKill : Owned::kSpare);
 }
 
 void Attempt::obey(const Record& record) {
@@ -124,7 +130,6 @@ bool Attempt::has_news(std::chrono::milliseconds wait, int signal_file) {
       feed(RankGone{rank, std::get<ControlServer::Gone>(what).unreachable});
     }
   }
-  flush_events();
   return !received.empty();
 }
 
@@ -170,7 +175,7 @@ void Attempt::end(base::ExitStatus status) {
   const auto report = setup_.backend.report(output_);
   std::string where = report.out_of_memory ? "in the rank's control group, as Slurm says" : "";
   if (memory_kills_.count() > kills_before_) where = memory_kills_.where();
-  kill_descendants(0, Owned::kKill, kKillLimit, setup_.apart);
+  kill(0, Owned::kKill);
   feed(LauncherEnded{status, report, where});
 }
 
@@ -216,11 +221,6 @@ Result<AttemptEnd> Attempt::run(StopSignals& signals) {
   if (const auto kept = publish_file(log, output_); !kept && setup_.folder.is_there())
     listeners_.progress.say("warning: " + kept.error().message);
   return AttemptEnd{lifecycle_.verdict(), lifecycle_.next_shape(), time_is_up_, published_};
-}
-
-// Then there is no time left but for the verdict.
-bool may_be_ended_by_slurm(ExitCode code) {
-  return code == ExitCode::kPreempted || static_cast<int>(code) == 128 + SIGTERM;
 }
 
 std::vector<std::string> nodes_left(std::vector<std::string> nodes, const run::Verdict& verdict) {
@@ -274,7 +274,8 @@ Result<AttemptEnd> run_attempt(AttemptSetup setup, const Listeners& listeners,
   PTRAIN_TRY(base::Subprocess process,
              base::Subprocess::start(setup.backend.command(setup.launch)));
   auto end = Attempt(setup, std::move(server), std::move(process), listeners).run(signals);
-  if (end && setup.sweep && !may_be_ended_by_slurm(end->verdict.code))
+  // At the end of a job there is no time left but for the verdict.
+  if (end && setup.sweep && !is_end_of_job(end->verdict.code))
     setup.sweep(nodes_left(setup.launch.nodes, end->verdict), setup.launch.token);
   return end;
 }

@@ -33,6 +33,16 @@ std::string follow_up_text(AtTimeLimit how, const std::string& job) {
   return "";
 }
 
+std::string next_task_text(const std::string& next) {
+  return fmt::format("task {} of the job array goes on", next);
+}
+
+Status cancel_waiting(const std::string& array) {
+  return run_slurm({"scancel", "--state=PENDING", array},
+                   fmt::format("tasks of job array {} that wait could not be cancelled", array),
+                   "cancel them with `scancel " + array + "`");
+}
+
 Status follow_up(AtTimeLimit how, const std::string& job, const run::Directory& directory) {
   const std::string remedy = "continue with " + resume_command(directory);
   const std::string script = directory.script();

@@ -1,6 +1,7 @@
 #include "launcher/supervise/policy.h"
 
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -158,6 +159,10 @@ Decision decide(const Past& past) {
 
 bool is_failure(ExitCode code) {
   return code != ExitCode::kDone && code != ExitCode::kStopped && code != ExitCode::kPreempted;
+}
+
+bool is_end_of_job(ExitCode code) {
+  return code == ExitCode::kPreempted || static_cast<int>(code) == 128 + SIGTERM;
 }
 
 std::string next_shape_name(const run::Plan& plan, std::int64_t step) {

@@ -52,6 +52,9 @@ Decision decide(const Past& past);
 // The run ended neither as it should nor because it was asked to.
 bool is_failure(ExitCode code);
 
+// Slurm has ended the job, or is about to: its time is up, it is preempted or cancelled.
+bool is_end_of_job(ExitCode code);
+
 // The name of the shape that the step after `step` finished ones belongs to; empty: all are done.
 std::string next_shape_name(const run::Plan& plan, std::int64_t step);
 

@@ -141,7 +141,7 @@ std::vector<std::string> Supervisor::taken_nodes() const {
 Status Supervisor::use_nodes() {
   if (setup_.nodes.empty()) return {};
   const auto taken = without(taken_nodes(), history_.excluded);
-  if (!taken.empty()) warn(taken_from_job(taken) + ": left out");
+  if (!taken.empty()) warn(taken_from_job_text(taken) + ": left out");
   exclude(taken);
   nodes_ = usable_nodes(setup_.nodes, history_, run::num_nodes(plan_));
   if (nodes_.empty())
@@ -167,16 +167,18 @@ Status Supervisor::look_at_nodes() {
 
 // As when nodes are lost later on.
 Status Supervisor::do_without(const std::vector<std::string>& silent) {
-  if (max_restarts() == 0) return silent_nodes(silent, "");
+  if (max_restarts() == 0) return silent_nodes_error(silent, "");
   if (silent.size() > 1 && silent.size() + 1 >= nodes_of(plan_).size())
-    return silent_nodes(silent,
-                        "these are all but one, and the network of the node where ptrain runs may "
-                        "be cut");
+    return silent_nodes_error(
+        silent,
+        "these are all but one, and the network of the node where ptrain runs may "
+        "be cut");
   exclude(silent);
   if (const auto placed = use_nodes(); !placed)
-    return silent_nodes(silent, "what is left is not enough: " + placed.error().message);
-  warn(left_out(silent));
-  note(log_.write(run::EventKind::kDecision, -1, to_fields(start_without(silent), setup_.job)));
+    return silent_nodes_error(silent, "what is left is not enough: " + placed.error().message);
+  warn(left_out_text(silent));
+  note(log_.write(run::EventKind::kDecision, -1,
+                  to_fields(start_without_decision(silent), setup_.job)));
   return {};
 }
 
@@ -215,7 +217,7 @@ Result<AttemptEnd> Supervisor::attempt(const std::string& shape) {
 void Supervisor::name_taken_nodes(run::Verdict& verdict) const {
   if (verdict.code != ExitCode::kEnvironment || setup_.nodes.empty()) return;
   auto taken = without(nodes_of(plan_), without(setup_.nodes, taken_nodes()));
-  if (!taken.empty()) verdict = with_taken_nodes(std::move(verdict), std::move(taken));
+  if (!taken.empty()) verdict = taken_nodes_verdict(std::move(verdict), std::move(taken));
 }
 
 Decision Supervisor::judge(const AttemptEnd& end) {
@@ -260,12 +262,12 @@ std::optional<run::Verdict> Supervisor::prepare_restart(const Decision& decision
   progress_.say(verdict_line(verdict));
   exclude(decision.exclude);
   if (const auto signal = signal_within(decision.wait_s))
-    return stopped_between(verdict, *signal, resume_);
+    return stopped_between_verdict(verdict, *signal, resume_);
   if (const auto state = state_of_job(); state != kRunning)
-    return ended_by_slurm(verdict, setup_.job, state, resume_);
+    return ended_by_slurm_verdict(verdict, setup_.job, state, resume_);
   const Status placed = use_nodes();
   if (placed) return std::nullopt;
-  return short_of_nodes(verdict, history_.excluded, placed.error(), resume_);
+  return short_of_nodes_verdict(verdict, history_.excluded, placed.error(), resume_);
 }
 
 run::Verdict Supervisor::finish(run::Verdict verdict) {
@@ -303,20 +305,24 @@ run::Verdict Supervisor::go_on_elsewhere(run::Verdict verdict) {
 // Jobs that save nothing must not follow each other for ever.
 void Supervisor::tell_what_follows(run::Verdict& verdict) const {
   const auto how = plan_.recipe.failure.time_limit;
-  if (how == recipe::AtTimeLimit::kStop) return;
-  verdict.next = follow_up_text(how, setup_.job);
+  const bool has_next = !setup_.next_task.empty() && is_end_of_job(verdict.code);
+  if (has_next) verdict.next = next_task_text(setup_.next_task);
+  if (!time_is_up_ || (how == recipe::AtTimeLimit::kStop && !has_next)) return;
+  if (!has_next) verdict.next = follow_up_text(how, setup_.job);
   if (newest_checkpoint() > first_checkpoint_) return;
-  verdict = none_follows(std::move(verdict));
+  verdict = none_follows_verdict(std::move(verdict));
 }
 
 run::Verdict Supervisor::attempts() {
-  if (const auto placed = use_nodes(); !placed) return not_started(placed.error(), 0, resume_);
-  if (const auto looked = look_at_nodes(); !looked) return not_started(looked.error(), 0, resume_);
+  if (const auto placed = use_nodes(); !placed)
+    return not_started_verdict(placed.error(), 0, resume_);
+  if (const auto looked = look_at_nodes(); !looked)
+    return not_started_verdict(looked.error(), 0, resume_);
   say_all(start_lines(plan_, setup_.directory, setup_.by_hand));
   std::string shape = next_shape();
   for (;;) {
     auto ended = attempt(shape);
-    if (!ended) return not_started(ended.error(), attempt_, resume_);
+    if (!ended) return not_started_verdict(ended.error(), attempt_, resume_);
     name_taken_nodes(ended->verdict);
     const AttemptEnd& end = *ended;
     published_ = std::max(published_, end.published);
@@ -327,7 +333,7 @@ run::Verdict Supervisor::attempts() {
     verdict.code = decision.code;
     verdict.next = decision.next;
     time_is_up_ = end.time_is_up && verdict.code == ExitCode::kPreempted;
-    if (time_is_up_) tell_what_follows(verdict);
+    tell_what_follows(verdict);
     if (decision.action == AfterAttempt::kFinish) return verdict;
     if (decision.action == AfterAttempt::kRestart) {
       if (auto last = prepare_restart(decision, verdict)) return *last;

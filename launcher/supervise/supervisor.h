@@ -26,6 +26,7 @@ struct Setup {
   StopSignals& signals;                        // held from before anything of the run was written
   bool by_hand = true;                         // someone may press Ctrl-C
   std::string job = {};                        // of Slurm, where there is one
+  std::string next_task = {};                  // of its array, that goes on when Slurm ends it
   std::string here = {};                       // the node of that job that this process is on
   std::optional<JobClock::Time> job_end = {};  // as far as the environment tells it
   double expected_save_s = 30;                 // of a checkpoint, before any was written

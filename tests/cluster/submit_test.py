@@ -191,7 +191,9 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("its accounts are physics", self.refused("-pbrief", "-Amaths", code=2))
         said = self.ptrain("run", "recipe.yaml", "-N2", "--directory", "/dev/shm/run", code=2)
         self.assertIn("/dev/shm/run is in this machine's memory (tmpfs)", said)
-        self.assertIn("a job array", self.refused("--array=0-3", code=2))
+        self.assertIn("no chain of jobs", self.refused("--array=0-3", code=2))
+        self.assertIn("leave one of the two out", self.refused("--array=3", "failure.time_limit=chain", code=2))
+        self.assertRegex(self.refused("--array=1000000"), "array specification.*\n.*MaxArraySize")
         self.assertIn("--wrap", self.refused("cluster.slurm.extra=[--wrap=true]", code=2))
         self.assertIn("GPUs", self.refused("--gpus-per-node=2", code=2))
         for name in ("partition", "account", "qos", "comment", "time", "constraint", "exclude"):

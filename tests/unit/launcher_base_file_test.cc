@@ -55,7 +55,8 @@ TEST_F(File, TooLargeIsRefused) {
 TEST_F(File, PartsAreReadOrTheCauseIsNamed) {
   ASSERT_TRUE(publish_file(path("a"), "12345"));
   EXPECT_EQ(read_part(path("a"), 1, 4), "2345");
-  EXPECT_EQ(read_part(path("a"), 2, 4).error().message, path("a") + ": too short");
+  EXPECT_EQ(read_part(path("a"), 2, 4).error().message,
+            path("a") + ": too short: it has 5 bytes, and those from 2 to 6 are needed");
   EXPECT_EQ(read_part(path("no"), 0, 1).error().message,
             path("no") + ": No such file or directory");
   EXPECT_EQ(read_part(folder_, 0, 1).error().message, folder_ + ": Is a directory");

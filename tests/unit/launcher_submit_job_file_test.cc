@@ -27,12 +27,19 @@ class JobFiles : public ::testing::Test {
 };
 
 TEST_F(JobFiles, RoundTrip) {
-  JobFile file{"12", "/home/me/a b.yaml", "1", "2", "3", true};
+  JobFile file{"12", "/home/me/a b.yaml", "1", "2", "3", true, 4, "2"};
   const auto read = job_file_from_text(to_text(file));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, file);
   EXPECT_FALSE(job_file_from_text("{}"));
   EXPECT_FALSE(job_file_from_text("{\"job\": 12}"));
+}
+
+TEST_F(JobFiles, OutputOfATaskIsNamedAfterIt) {
+  JobFile file{"12", "", "", "", "", true};
+  EXPECT_EQ(name_of(file), "12");
+  file.task = "2";
+  EXPECT_EQ(name_of(file), "12_2");
 }
 
 TEST_F(JobFiles, CountOnceSlurmHasTakenIt) {
@@ -70,6 +77,10 @@ TEST_F(JobFiles, VerdictsOfEarlierJobsDoNotCount) {
   EXPECT_TRUE(has_verdict_of_job(directory));
   fs::last_write_time(directory.verdict(), fs::last_write_time(directory.script()) - seconds(2));
   EXPECT_FALSE(has_verdict_of_job(directory));
+  ASSERT_TRUE(publish_file(directory.job(), "{}"));
+  EXPECT_FALSE(has_verdict_of_task(directory));
+  ASSERT_TRUE(publish_file(directory.verdict(), "{}"));
+  EXPECT_TRUE(has_verdict_of_task(directory));
 }
 
 run::Plan plan_on(std::vector<std::string> nodes) {

@@ -39,10 +39,46 @@ TEST(JobState, RunningAndEnded) {
 }
 
 TEST(JobState, AccountingKnowsLonger) {
-  const auto state = state_in_sacct("CANCELLED by 0|0:15|node[1-2]\n");
+  const auto state = state_in_sacct("CANCELLED by 0|0:15|node[1-2]|7\n");
   ASSERT_TRUE(state);
   EXPECT_EQ(*state, (JobState{JobPhase::kEnded, "CANCELLED", "", "node[1-2]", "", 0, 15}));
-  EXPECT_EQ(state_in_sacct("PENDING|0:0|None assigned\n")->nodes, "");
+  EXPECT_EQ(state_in_sacct("PENDING|0:0|None assigned|7\n")->nodes, "");
+}
+
+std::string task(const std::string& number, const std::string& state, const std::string& nodes) {
+  return "JobId=8 ArrayJobId=7 ArrayTaskId=" + number + " JobName=x JobState=" + state +
+         " Reason=None ExitCode=0:0 NodeList=" + nodes + " \n";
+}
+
+// The tasks of an array, as `scontrol -o show job 7` of Slurm 22.05.8 lists them.
+TEST(JobState, OfAnArrayIsThatOfTheTaskThatTellsMost) {
+  const std::string waits = task("3-4%1", "PENDING", "(null)");
+  const auto state_of = [](const std::string& text) {
+    const auto state = state_in_scontrol(text);
+    return state ? name_of("7", *state) + " " + in_words(*state) : state.error().message;
+  };
+  const std::string ended = task("1", "FAILED", "node1");
+  EXPECT_EQ(state_of(waits), "7 waits in the queue");
+  EXPECT_EQ(state_of(waits + task("2", "RUNNING", "node2") + ended), "7_2 runs on node2");
+  // The task that ends is of the past once others wait, and the last one where none does.
+  EXPECT_EQ(state_of(task("2", "COMPLETING", "node2") + waits + ended), "7 waits in the queue");
+  EXPECT_EQ(state_of(task("2", "COMPLETING", "node2") + ended), "7_2 runs on node2");
+  // Tasks that were cancelled before they began tell nothing.
+  const std::string cancelled = task("3-4%1", "CANCELLED", "(null)");
+  EXPECT_EQ(state_of(cancelled + ended + task("2", "TIMEOUT", "node2")), "7_2 has ended: TIMEOUT");
+  EXPECT_EQ(state_of(cancelled), "7 has ended: CANCELLED");
+  // Slurm has put the second back into the queue, and begun the third.
+  EXPECT_EQ(state_of(task("2", "PENDING", "(null)") + task("3", "RUNNING", "node1")),
+            "7_3 runs on node1");
+  EXPECT_EQ(state_of(task("10", "FAILED", "node1") + task("9", "TIMEOUT", "node1")),
+            "7_10 has ended: FAILED");
+}
+
+TEST(JobState, OfAnArrayInAccounting) {
+  const auto state = state_in_sacct(
+      "FAILED|1:0|node1|7_1\nTIMEOUT|0:0|node2|7_2\nCANCELLED by 0|0:0|None assigned|7_[3-4%1]\n");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(name_of("7", *state) + " " + in_words(*state), "7_2 has ended: TIMEOUT");
 }
 
 TEST(JobState, WhatSaysNothingIsAnError) {

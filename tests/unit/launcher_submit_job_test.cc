@@ -145,6 +145,18 @@ TEST(Job, GpusOnlyWhereAFileTellsTheirMemory) {
   EXPECT_NE(script_of(job).find("#SBATCH --gpus-per-node=4\n"), std::string::npos);
 }
 
+// One task after the other; the output of each is named after it.
+TEST(Job, ArrayOfTasksThatFollowEachOther) {
+  recipe::Slurm slurm;
+  EXPECT_EQ(num_tasks(slurm), 0);
+  slurm.array = "3";
+  EXPECT_EQ(num_tasks(slurm), 3);
+  const std::string script = script_of(job_of(slurm));
+  EXPECT_NE(script.find("#SBATCH --output=logs/slurm-%A_%a.out\n"), std::string::npos) << script;
+  EXPECT_NE(script.find("#SBATCH --array=1-3%1\n"), std::string::npos) << script;
+  EXPECT_EQ(script.find("%j"), std::string::npos);
+}
+
 TEST(Job, AskedForByAnyField) {
   recipe::Cluster cluster;
   cluster.ranks_per_node = 3;

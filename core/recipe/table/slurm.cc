@@ -40,6 +40,10 @@ void add_requests(std::vector<Field>& all) {
              in_slurm, &Slurm::exclude),
          row({.path = "cluster.slurm.comment", .description = "Comment of the job."}, in_slurm,
              &Slurm::comment),
+         row({.path = "cluster.slurm.array",
+              .description = "Jobs, each of which goes on where the one before it ended: a number, "
+                             "or in the words of sbatch 1-N%1; empty: one job."},
+             in_slurm, &Slurm::array),
          text_list({.path = "cluster.slurm.extra[]",
                     .description = "An argument of sbatch, such as --mail-type=END."},
                    in_slurm, &Slurm::extra));
