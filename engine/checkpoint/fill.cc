@@ -7,6 +7,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/convert.h"
+#include "engine/checkpoint/frame.h"
 #include "engine/checkpoint/stored_item.h"
 
 namespace ptrain::checkpoint {
@@ -22,7 +23,7 @@ constexpr std::int64_t kMaxSpan = 8 << 20;  // bytes of one read into a buffer
 
 // A chunk's archive: what its tensor is and where its elements start.
 struct Source {
-  std::string file;
+  dcp::Location location;
   dcp::StoredTensor stored;
   StoredItem::Place place;  // of the elements in the file
   std::int64_t element;     // bytes
@@ -48,7 +49,12 @@ Source open_chunk(const std::string& key, const dcp::Chunk& chunk, DType wanted,
   }
   if (last >= place.bytes / element) refuse(key, "a chunk has fewer elements than its shape needs");
   item.check(stored->record);
-  return {chunk.location.file, std::move(*stored), place, element};
+  return {chunk.location, std::move(*stored), place, element};
+}
+
+bool has_own_frame(const Source& source, OpenFiles& files) {
+  const auto file = files.get(source.location.file);
+  return has_own_frame(*file, source.location, source.stored, source.place);
 }
 
 // Whether the flat span of a box meets the run: the cheap test before a chunk is opened.
@@ -73,7 +79,7 @@ class Filler {
   void read(const Source& source, std::vector<dcp::Copy> copies, Use&& use) {
     std::sort(copies.begin(), copies.end(),
               [](const auto& a, const auto& b) { return a.source < b.source; });
-    const auto file = files_.get(source.file);
+    const auto file = files_.get(source.location.file);
     for (std::size_t i = 0; i < copies.size();) {
       const std::size_t end = end_of_span(source, copies, i);
       const std::int64_t from = copies[i].source;
@@ -98,7 +104,7 @@ class Filler {
   // Reads all of a chunk, and its checksum while the processor's cache has each piece.
   void store_checked(const Source& source, const dcp::Copy& copy) {
     constexpr std::int64_t kPiece = 256 << 10;
-    const auto file = files_.get(source.file);
+    const auto file = files_.get(source.location.file);
     std::uint32_t crc = 0;
     for (std::int64_t at = 0; at < source.place.bytes; at += kPiece) {
       const auto bytes = std::min(kPiece, source.place.bytes - at);
@@ -111,7 +117,7 @@ class Filler {
   }
 
   void store(const Source& source, const std::vector<dcp::Copy>& copies) {
-    const auto file = files_.get(source.file);
+    const auto file = files_.get(source.location.file);
     std::vector<dcp::Copy> buffered;
     for (const dcp::Copy& copy : copies) {
       const bool direct =
@@ -231,12 +237,12 @@ bool fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& file
   bool all_checked = true;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const auto& stores = parts.stores[i];
-    const bool checked = sources[i].place.crc != 0 && filler.is_whole(sources[i], stores);
-    if (checked)
+    const bool is_checked = sources[i].place.crc != 0 && filler.is_whole(sources[i], stores);
+    if (is_checked)
       filler.store_checked(sources[i], stores[0]);
     else
       filler.store(sources[i], stores);
-    all_checked = all_checked && checked;
+    all_checked = all_checked && is_checked && has_own_frame(sources[i], files);
   }
   for (std::size_t i = 0; i < sources.size(); ++i) filler.compare(sources[i], parts.compares[i]);
   return all_checked;

@@ -7,9 +7,9 @@
 namespace ptrain::checkpoint {
 
 // Fills one run of a tensor from the stored chunks that it touches, reading only the bytes it needs
-// (and small gaps between them). True: it needed all bytes of each, and compared them with the
-// chunk's checksum. EngineError when they differ, or an element is nowhere, or in two places with
-// different values.
+// (and small gaps between them). True: it needed all bytes of each, compared them with the
+// chunk's checksum, and found around them what ptrain writes there: the chunks are whole.
+// EngineError when they differ, or an element is nowhere, or in two places with different values.
 bool fill(const TensorItem& item, const dcp::TensorEntry& entry, OpenFiles& files);
 
 }  // namespace ptrain::checkpoint

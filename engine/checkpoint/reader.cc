@@ -11,6 +11,7 @@
 #include "engine/checkpoint/convert.h"
 #include "engine/checkpoint/fill.h"
 #include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/frame.h"
 #include "engine/checkpoint/share_out.h"
 #include "engine/checkpoint/stored_item.h"
 
@@ -69,6 +70,15 @@ ValueItem read_value(const std::string& key, const dcp::Location& location, Open
   return {key, std::move(*value)};
 }
 
+// Whether every plain value is as ptrain writes it, to the byte.
+bool have_own_frames(const dcp::Metadata& metadata, OpenFiles& files) {
+  return std::ranges::all_of(metadata.values, [&](const auto& value) {
+    const auto& [key, location] = value;
+    const auto file = files.get(location.file);
+    return has_own_frame(*file, location, StoredItem(*file, location, key).pickle());
+  });
+}
+
 }  // namespace
 
 Source::Source(std::string folder, comm::Communicator& world, Check check)
@@ -117,6 +127,8 @@ std::vector<ValueItem> Source::read(const Items& items) const {
       fault::point("start.load.value");
       values.push_back(read_value(item.key, metadata_.values.at(item.key), files));
     }
+    const bool checks_values = check_ == Check::kWhileLoading && world_->rank() == 0;
+    if (checks_values && !have_own_frames(metadata_, files)) all_checked = false;
   });
   if (check_ == Check::kWhileLoading) {
     const auto each = gather_bytes(all_checked ? "" : "parts", *world_);

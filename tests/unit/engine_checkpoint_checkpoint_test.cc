@@ -150,27 +150,21 @@ TEST_F(Checkpoint, DamageIsFoundAndNamed) {
   EXPECT_NE(refusal(root, wanted).find("it has no .metadata"), std::string::npos);
 }
 
-// Every byte that is loaded is checked while it is: of a whole chunk, of a part of one, of values.
+// Every byte is checked while all is loaded, those around data as well, and where parts are.
 TEST_F(Checkpoint, DamageIsFoundWhileLoading) {
   std::vector<float> data(6), part(2);
   const Items whole{{all_of("model.w", data, {2, 3})}, {{"train.step", {}}}};
   const Items some{{{"model.w", DType::kFloat32, {2, 3}, 2, 4, part.data()}}, {}};
   save_step(1);
   const std::string path = folder_of(1) + "/__0_0.distcp";
-  std::int64_t unnoticed = 0;
   const auto size = static_cast<std::int64_t>(fs::file_size(path));
   for (std::int64_t offset = 0; offset < size; ++offset) {
     flip(path, offset);
     EXPECT_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(some), Damaged);
-    try {
-      Source(folder_of(1), *world, Check::kWhileLoading).load(whole);
-      EXPECT_EQ(data, (std::vector<float>{1, 2, 3, 4, 5, 6}));
-      ++unnoticed;  // what nobody reads, such as padding
-    } catch (const Damaged&) {
-    }
+    EXPECT_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(whole), Damaged) << offset;
     flip(path, offset);
   }
-  EXPECT_LT(unnoticed, size / 2);
+  EXPECT_NO_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(whole));
   EXPECT_NO_THROW(Source(folder_of(1), *world, Check::kWhileLoading).load(some));
   flip(folder_of(1) + "/.metadata", 100);
   EXPECT_THROW(Source(folder_of(1), *world, Check::kWhileLoading), EngineError);
