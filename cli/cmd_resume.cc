@@ -94,11 +94,10 @@ Result<run::Plan> changed_plan(const run::Plan& plan, const ResumeArguments& arg
   return changed;
 }
 
-// A plan in place of the run's own, once nothing refuses it; the folder of each attempt keeps the
+// A plan in place of the run's `own`, once nothing refuses it; the folder of each attempt keeps the
 // one that it ran on.
-Status keep_plan(const run::Directory& directory, const run::Plan& plan) {
-  PTRAIN_TRY(const run::Plan kept, read_plan(directory.plan()));
-  if (plan == kept) return {};
+Status keep_plan(const run::Directory& directory, const run::Plan& own, const run::Plan& plan) {
+  if (plan == own) return {};
   PTRAIN_CHECK(write_plan(directory.plan(), plan));
   supervise::EventLog log(directory);
   return log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}});
@@ -118,11 +117,13 @@ void say_start(const run::Directory& directory, const run::Plan& plan, std::int6
   say(fmt::format("ptrain: continuing from {}, by the run's own {}", from, directory.recipe()));
 }
 
-// The plan by which the run goes on; none: it is finished. The caller holds the run's lock.
+// The plan by which the run goes on, after its `own`; none: it is finished. The caller holds the
+// run's lock.
 Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
+                                               const run::Plan& own,
                                                const ResumeArguments& arguments,
                                                const Planner& planner) {
-  PTRAIN_TRY(run::Plan plan, read_plan(directory.plan()));
+  run::Plan plan = own;
   const std::int64_t step = supervise::newest_step(directory);
   if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
   if (!all_overrides(arguments).empty()) {
@@ -140,11 +141,12 @@ Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
 Result<ExitCode> resume_here(const ResumeArguments& arguments, const run::Directory& directory) {
   const Planner planner = [](const auto& loaded) { return make_planning(loaded, ""); };
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
-  PTRAIN_TRY(const auto plan, plan_to_go_on(directory, arguments, planner));
+  PTRAIN_TRY(const run::Plan own, read_plan(directory.plan()));
+  PTRAIN_TRY(const auto plan, plan_to_go_on(directory, own, arguments, planner));
   if (!plan) return ExitCode::kDone;
   supervise::StopSignals signals;
   PTRAIN_TRY(const auto backend, check_start(*plan));
-  PTRAIN_CHECK(keep_plan(directory, *plan));
+  PTRAIN_CHECK(keep_plan(directory, own, *plan));
   return start_run({directory, *plan, *backend}, lock, signals);
 }
 
@@ -166,13 +168,14 @@ Result<std::optional<run::Plan>> plan_in_job(const run::Directory& directory,
                                              const recipe::Slurm& slurm) {
   const Planner planner = [&](const auto& loaded) { return plan_job(loaded, seen); };
   PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));  // until the job needs it
-  PTRAIN_TRY(auto plan, plan_to_go_on(directory, arguments, planner));
+  PTRAIN_TRY(const run::Plan own, read_plan(directory.plan()));
+  PTRAIN_TRY(auto plan, plan_to_go_on(directory, own, arguments, planner));
   if (!plan) return plan;
   if (run::num_nodes(*plan) != std::max(1, slurm.nodes)) {
     PTRAIN_TRY(plan, plan_again(*plan, plan->recipe, planner));
   }
   PTRAIN_CHECK(submit::check_gpus(*plan, slurm.gpus_per_node));
-  PTRAIN_CHECK(keep_plan(directory, *plan));
+  PTRAIN_CHECK(keep_plan(directory, own, *plan));
   return plan;
 }
 
@@ -194,6 +197,7 @@ Result<ExitCode> resume_run(const ResumeArguments& arguments) {
   PTRAIN_CHECK(refuse_checkpoint(arguments.from));
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.from));
   PTRAIN_CHECK(refuse_parity(directory));
+  // Where it goes on is known before the lock is taken, what it goes on with only then.
   PTRAIN_TRY(const run::Plan plan, read_plan(directory.plan()));
   recipe::Recipe recipe = plan.recipe;
   if (const auto overrides = all_overrides(arguments); !overrides.empty()) {

@@ -43,10 +43,16 @@ std::string unless_nothing(std::string_view text) {
              : std::string(text);
 }
 
-// "2" is one task of an array, "2-3%1" is those that wait.
+// The number of a task; 0: it is none, as "2-3%1", those that wait, or 4294967294, once they were
+// cancelled.
+int task_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
 std::string one_task(std::string_view text) {
-  const bool is_one = text.find_first_not_of("0123456789") == std::string_view::npos;
-  return is_one ? std::string(text) : "";
+  return task_number(text) > 0 ? std::string(text) : "";
 }
 
 JobState state_in_line(std::string_view line) {
@@ -57,7 +63,8 @@ JobState state_in_line(std::string_view line) {
   state.nodes = unless_nothing(value_of(line, "NodeList"));
   state.start = unless_nothing(value_of(line, "StartTime"));
   read_exit(value_of(line, "ExitCode"), state);
-  state.task = one_task(value_of(line, "ArrayTaskId"));
+  // A comment may say anything.
+  state.task = one_task(value_of(line.substr(0, line.find(" JobName=")), "ArrayTaskId"));
   return state;
 }
 
@@ -79,11 +86,10 @@ JobState state_in_booked_line(std::string_view line) {
 
 // How much one of several tasks tells of how their array stands, the later the more.
 auto weight(const JobState& state) {
-  int task = 0, phase = state.nodes.empty() ? 0 : 1;
-  std::from_chars(state.task.data(), state.task.data() + state.task.size(), task);
+  int phase = state.nodes.empty() ? 0 : 1;
   if (state.phase == JobPhase::kRunning) phase = state.word == "COMPLETING" ? 2 : 4;
   if (state.phase == JobPhase::kWaiting) phase = 3;
-  return std::tuple(phase, task);
+  return std::tuple(phase, task_number(state.task));
 }
 
 // Of all lines; without a word: none is of a job.

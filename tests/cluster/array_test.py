@@ -87,10 +87,15 @@ class ArrayTest(FakeRuns):
     def test_stop_ends_all_of_it(self):
         array = self.submitted("stopped")
         self.trains_in(f"{array}_1", "stopped")
+        # As before a preemption. While others wait scancel (22.05) signals a task until it is gone, and complains.
+        self.cluster.run("scancel", "--signal=USR1", "--batch", f"{array}_1", check=False)
+        self.trains_in(f"{array}_2", "stopped")
+        told = self.read("stopped", "verdict.json")
+        self.assertEqual((told["code"], told["next"]), (21, f"task {array}_2 of the job array goes on"))
         self.assertEqual(set(self.queue().values()), {"RUNNING", "PENDING"})
         self.login("stop", "stopped")
         until(lambda: not self.queue(), 60, "all has ended")
-        self.assertEqual((self.status("stopped")["code"], self.status("stopped")["job"]), (20, f"{array}_1"))
+        self.assertEqual((self.status("stopped")["code"], self.status("stopped")["job"]), (20, f"{array}_2"))
         done = self.num_steps("stopped")
 
         self.login("resume", "stopped", "--detach")
@@ -105,6 +110,7 @@ class ArrayTest(FakeRuns):
         self.login("resume", "stopped", "--detach")
         self.assertIn("out of the queue", self.login("stop", "stopped"))
         self.assertEqual(set(self.queue()), {str(hold)})
+        self.assertEqual(self.status("stopped")["job"], self.read("stopped", "job.json")["job"])
 
     def test_a_finished_run_has_no_further_task(self):
         said = self.login("run", "recipe.yaml", DP, "-N2", "--array=1-3%1", "--directory", "done")

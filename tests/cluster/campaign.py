@@ -32,7 +32,8 @@ FAULTS_OF_A_RUN = 5
 SHORT = 100  # steps of the first shape; the second has no end
 # fp64 and small steps: what rounding makes of other numbers of ranks stays far below what is looked for.
 RECIPE = ("recipe.yaml", f"shapes.0.steps={SHORT}", "shapes.0.global_batch_tokens=2880",
-          "shapes.1.global_batch_tokens=2880", "learning_rate={peak: 3e-4, warmup_steps: 5, decay: constant}", "precision=fp64")
+          "shapes.1.global_batch_tokens=2880", "learning_rate={peak: 3e-4, warmup_steps: 5, decay: constant}", "precision=fp64",
+          "cluster.ranks_per_node=2")
 ENDLESS = "shapes.1.steps=1000000"
 FAILURES = ("failure.hang_timeout=3", "failure.time_limit=chain")
 # A job that is to run into its time limit finds a file beside its run directory.

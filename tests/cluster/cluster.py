@@ -159,8 +159,8 @@ class Cluster:
         return dict(line.split() for line in listed.splitlines())
 
     def wait_for_nodes(self, state="idle", names=None, seconds=30):
-        names = names or self.nodes
-        until(lambda: all(self.states().get(name) == state for name in names), seconds,
+        names = set(names or self.nodes)
+        until(lambda: names <= {name for name, now in self.states().items() if now == state}, seconds,
               f"{' '.join(names)} {state}; see {self.folder}/head/slurmctld.log")
 
     def submit(self, script, *options, cwd="/"):

@@ -46,12 +46,13 @@ class DocsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.work = FOLDER / "documented"
+        cls.cluster = Cluster(FOLDER / "state-docs", visible=[FOLDER, PTRAIN.parent, ROOT])
+        cls.cluster.down()  # one that an interrupted test left still writes there
         shutil.rmtree(cls.work, ignore_errors=True)
         (cls.work / "text").mkdir(parents=True)
         for i in range(60):
             (cls.work / "text" / f"{i:02}.txt").write_text(f"{i} is {i * i} " * (i % 13 + 1))
         (cls.work / "recipe.yaml").write_text(RECIPE)
-        cls.cluster = Cluster(FOLDER / "state-docs", visible=[FOLDER, PTRAIN.parent, ROOT])
         cls.addClassCleanup(cls.cluster.down)
         cls.cluster.up(node_timeout=5)
         cls.environment = {"SLURM_PMIX_FENCE": "", "CI": "1", "HOME": str(cls.work),

@@ -21,11 +21,15 @@ class ClusterError(Exception):
 def until(condition, seconds, what):
     """What `condition` returns, once it is true."""
     end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
+    while True:
+        begin = time.monotonic()
+        if found := condition():
+            return found
+        now = time.monotonic()
+        if now > end:
             raise ClusterError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
-    return found
+        # What asks Slurm would keep a core busy with asking.
+        time.sleep(min(0.5, max(0.02, 2 * (now - begin))))
 
 
 class Machine:

@@ -49,6 +49,8 @@ class Runs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.work = cls.folder / f"runs of {cls.state}"  # blanks in every path
+        cls.cluster = Cluster(cls.folder / cls.state, visible=[cls.folder, cls.binary.parent])
+        cls.cluster.down()  # one that an interrupted test left still writes there
         shutil.rmtree(cls.work, ignore_errors=True)
         (cls.work / "text").mkdir(parents=True)
         for i in range(60):
@@ -56,7 +58,6 @@ class Runs(unittest.TestCase):
         cls.write_recipe("recipe.yaml", 20)
         cls.write_recipe("long.yaml", 1000000)  # more than any machine makes
         cls.prepare()
-        cls.cluster = Cluster(cls.folder / cls.state, visible=[cls.folder, cls.binary.parent])
         cls.addClassCleanup(cls.cluster.down)
         cls.cluster.up(node_timeout=5, **cls.machines)
         # As ptrain finds a cluster: nothing is prepared for MPI.

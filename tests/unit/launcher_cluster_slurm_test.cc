@@ -36,10 +36,12 @@ TEST(Slurm, ATaskWithTheNumberOfItsArrayIsNamedAsATask) {
     ::setenv("SLURM_JOB_ID", "7", 1);
     ::setenv("SLURM_ARRAY_JOB_ID", array, 1);
     ::setenv("SLURM_ARRAY_TASK_ID", "2", 1);
-    const std::string job = find_allocation().job;
+    const Allocation here = find_allocation();
+    EXPECT_EQ(here.array, array);
+    EXPECT_EQ(here.task, "2");
     for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"})
       ::unsetenv(name);
-    return job;
+    return here.job;
   };
   EXPECT_EQ(job_with("7"), "7_2");
   EXPECT_EQ(job_with("6"), "7");  // of its own, or of the job that submitted this one

@@ -77,9 +77,19 @@ TEST_F(JobFiles, VerdictsOfEarlierJobsDoNotCount) {
   EXPECT_TRUE(has_verdict_of_job(directory));
   fs::last_write_time(directory.verdict(), fs::last_write_time(directory.script()) - seconds(2));
   EXPECT_FALSE(has_verdict_of_job(directory));
-  ASSERT_TRUE(publish_file(directory.job(), "{}"));
+}
+
+// The verdict of a task before counts for the run, not for the task that has begun since.
+TEST_F(JobFiles, VerdictsOfEarlierTasksDoNotCountForALaterOne) {
+  using std::chrono::seconds;
+  for (const auto& path : {directory.script(), directory.job(), directory.verdict()})
+    ASSERT_TRUE(publish_file(path, "{}"));
+  const auto now = fs::last_write_time(directory.job());
+  fs::last_write_time(directory.script(), now - seconds(4));
+  fs::last_write_time(directory.verdict(), now - seconds(2));
+  EXPECT_TRUE(has_verdict_of_job(directory));
   EXPECT_FALSE(has_verdict_of_task(directory));
-  ASSERT_TRUE(publish_file(directory.verdict(), "{}"));
+  fs::last_write_time(directory.verdict(), now);
   EXPECT_TRUE(has_verdict_of_task(directory));
 }
 

@@ -64,14 +64,22 @@ TEST(JobState, OfAnArrayIsThatOfTheTaskThatTellsMost) {
   EXPECT_EQ(state_of(task("2", "COMPLETING", "node2") + waits + ended), "7 waits in the queue");
   EXPECT_EQ(state_of(task("2", "COMPLETING", "node2") + ended), "7_2 runs on node2");
   // Tasks that were cancelled before they began tell nothing.
-  const std::string cancelled = task("3-4%1", "CANCELLED", "(null)");
+  const std::string cancelled = task("4294967294", "CANCELLED", "");
   EXPECT_EQ(state_of(cancelled + ended + task("2", "TIMEOUT", "node2")), "7_2 has ended: TIMEOUT");
+  EXPECT_EQ(state_of(task("2", "CANCELLED", "(null)") + ended), "7_1 has ended: FAILED");
   EXPECT_EQ(state_of(cancelled), "7 has ended: CANCELLED");
   // Slurm has put the second back into the queue, and begun the third.
   EXPECT_EQ(state_of(task("2", "PENDING", "(null)") + task("3", "RUNNING", "node1")),
             "7_3 runs on node1");
   EXPECT_EQ(state_of(task("10", "FAILED", "node1") + task("9", "TIMEOUT", "node1")),
             "7_10 has ended: FAILED");
+}
+
+TEST(JobState, CommentsNameNoTasks) {
+  const auto state =
+      state_in_scontrol("JobId=7 JobName=a JobState=RUNNING Comment=b ArrayTaskId=2 c\n");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(name_of("7", *state), "7");
 }
 
 TEST(JobState, OfAnArrayInAccounting) {

@@ -150,6 +150,13 @@ TEST(Policy, OneMachineIsNeverExcluded) {
   EXPECT_EQ(job.decision().exclude, Nodes{});
 }
 
+// 143: by TERM, before anything could be saved.
+TEST(Policy, SlurmEndsAJobWithOrWithoutACheckpoint) {
+  for (const int code : {21, 143}) EXPECT_TRUE(is_end_of_job(static_cast<ExitCode>(code))) << code;
+  for (const int code : {0, 1, 3, 14, 16, 20, 22, 130, 140})
+    EXPECT_FALSE(is_end_of_job(static_cast<ExitCode>(code))) << code;
+}
+
 TEST(Policy, StepsFindTheirShape) {
   run::Plan plan;
   plan.recipe.shapes.resize(2);
