@@ -153,7 +153,7 @@ Result<const std::vector<LeastBytes::Call>*> LeastBytes::calls_of(const Layout& 
 }
 
 struct LeastBytes::Rank {
-  std::int64_t bytes = runtime_bytes();
+  std::int64_t bytes = 0;
   std::int64_t gathered = 0, gradients = 0, temporary = 0;  // at once
   // Of its smallest stage.
   std::int64_t stash = std::numeric_limits<std::int64_t>::max();
@@ -196,7 +196,8 @@ std::vector<LeastBytes::Rank> LeastBytes::ranks_of(const Layout& layout,
                                                    const std::vector<Held>& held) {
   const std::vector<StageKinds>& stages = pipelines_.of(layout);
   if (stages.empty()) return {};
-  std::vector<Rank> ranks(static_cast<std::size_t>(layout.pp));
+  std::vector<Rank> ranks(static_cast<std::size_t>(layout.pp),
+                          {.bytes = runtime_bytes(layout, input_.shape.sequence)});
   Result<const std::vector<Call>*> calls = nullptr;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const auto stage = static_cast<int>(s);

@@ -109,6 +109,11 @@ TEST_F(BadInput, NoEngine) {
   expect_refused(3, {"no engine: ", "libptrain_engine.so is missing", "scripts/setup"});
 }
 
+TEST_F(BadInput, AStepWhoseRowsAreMoreThanMemoryHolds) {
+  try_run({"shapes.0.global_batch_tokens=64000000000"});
+  expect_refused(4, {"short", "MiB"});
+}
+
 TEST_F(BadInput, MoreRanksThanMemoryAllows) {
   write("cluster.yaml", "name: test\nnodes: [{name: here, cores: 2, memory_gib: 0.01}]\n");
   try_run();

@@ -37,6 +37,17 @@ TEST(ExpertRows, AreAMultipleOfAnEvenShareAndNeverMoreThanCanCome) {
   EXPECT_EQ(program::expert_rows(context), 256);
 }
 
+// The tokens, targets and positions of a step, 4 bytes each, which are packed before it begins.
+TEST(RuntimeMemory, CountsTheRowsOfAStep) {
+  const mesh::Layout small{.micro_batch = 2, .num_micro_batches = 3};
+  mesh::Layout large = small;
+  large.num_micro_batches = 1003;
+  EXPECT_EQ(runtime_bytes(large, 100) - runtime_bytes(small, 100), 1000 * 2 * 100 * 3 * 4);
+  large.cp = 2;  // and its half of them once more
+  EXPECT_EQ(runtime_bytes(large, 100) - runtime_bytes(small, 100),
+            1000 * 2 * 100 * 3 * 4 + 1003 * 2 * 50 * 3 * 4);
+}
+
 TEST(ExpertLoad, IsTheCapacityWhereThereIsOne) {
   EXPECT_EQ(expert_load(experts()), 1.5);
   EXPECT_EQ(expert_load(experts(1.25)), 1.25);
