@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/run/directory.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
 #include "tests/support/example_plan.h"
@@ -39,7 +40,20 @@ TEST_F(PlanFile, DamageNamesTheFile) {
   const auto damaged = read_plan(path);
   ASSERT_FALSE(damaged);
   EXPECT_EQ(damaged.error().place.file, path);
-  EXPECT_NE(damaged.error().hint, "");
+  EXPECT_EQ(damaged.error().hint, "give the plan.json of a run of this build");
+}
+
+// What can be done is named only where it can.
+TEST_F(PlanFile, ADamagedOneOfARunHasACopy) {
+  const run::Directory run{folder_};
+  ASSERT_TRUE(publish_file(run.plan(), "{"));
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    fs::create_directories(run.attempt_folder(attempt));
+    ASSERT_TRUE(write_plan(run.attempt_plan(attempt), support::example_plan()));
+  }
+  ASSERT_TRUE(publish_file(run.attempt_plan(3), "{"));
+  EXPECT_EQ(read_plan(run.plan()).error().hint,
+            "copy " + run.attempt_plan(2) + " over it: an attempt of this run ran on that");
 }
 
 }  // namespace
