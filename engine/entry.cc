@@ -25,6 +25,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/control/control_client.h"
 #include "engine/data/index.h"
+#include "engine/data/vocabulary.h"
 #include "engine/probe/probe.h"
 #include "engine/train/parity.h"
 #include "engine/train/trainer.h"
@@ -79,6 +80,7 @@ nlohmann::json side_of(const std::string& index, std::int64_t documents, std::in
 train::Outcome run_data(const run::Request& request) {
   const run::Plan plan = read_plan(run::Directory{request.run_directory}.plan());
   const auto files = data::prepare_index(plan.recipe.data, plan.recipe_folder);
+  data::check_vocabulary(*data::open_index(files.train), plan.recipe.data.train, plan.recipe.model);
   nlohmann::json result{{"skipped_files", files.skipped_files}};
   result["train"] = side_of(files.train, files.train_documents, files.train_tokens);
   if (!files.validation.empty())

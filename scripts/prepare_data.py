@@ -67,9 +67,13 @@ def parts_of(place, line):
         raise SystemExit(f"prepare_data: {place}: {error}") from error
     except RecursionError as error:
         raise SystemExit(f"prepare_data: {place}: JSON that is nested too deep") from error
+    has_answer = isinstance(value, dict) and ("prompt" in value or "completion" in value)
+    if isinstance(value, dict) and ("text" in value) + ("messages" in value) + has_answer > 1:
+        raise SystemExit(f"prepare_data: {place}: it has more than one of 'text', 'messages', and "
+                         "'prompt' with 'completion'")
     if isinstance(value, dict) and "messages" in value:
         return parts_of_messages(place, value["messages"])
-    if isinstance(value, dict) and ("prompt" in value or "completion" in value):
+    if has_answer:
         return [(text_of(place, value, "prompt"), False), (text_of(place, value, "completion"), True)]
     return [(text_of(place, value, "text"), True)]
 

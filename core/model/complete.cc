@@ -6,14 +6,13 @@
 
 #include "core/model/family.h"
 #include "core/model/rules.h"
+#include "core/recipe/model_limits.h"
 
 namespace ptrain::model {
 namespace {
 
-// Bounds that keep every product of sizes inside 63 bits.
+// Of all heads together.
 constexpr std::int64_t kMaxWidth = std::int64_t{1} << 22;
-constexpr std::int64_t kMaxVocabulary = std::int64_t{1} << 28;
-constexpr std::int64_t kMaxLayers = std::int64_t{1} << 14;
 
 Status check_size(std::string_view field, std::int64_t value, std::int64_t limit) {
   if (value >= 1 && value <= limit) return {};
@@ -22,12 +21,12 @@ Status check_size(std::string_view field, std::int64_t value, std::int64_t limit
 }
 
 Status check_sizes(const recipe::Model& model) {
-  PTRAIN_CHECK(check_size("hidden_size", model.hidden_size, kMaxWidth));
-  PTRAIN_CHECK(check_size("intermediate_size", model.intermediate_size, kMaxWidth));
-  PTRAIN_CHECK(check_size("num_hidden_layers", model.num_hidden_layers, kMaxLayers));
-  PTRAIN_CHECK(check_size("num_attention_heads", model.num_attention_heads, kMaxWidth));
-  PTRAIN_CHECK(check_size("num_key_value_heads", model.num_key_value_heads, kMaxWidth));
-  return check_size("vocab_size", model.vocab_size, kMaxVocabulary);
+  PTRAIN_CHECK(check_size("hidden_size", model.hidden_size, recipe::kMostHidden));
+  PTRAIN_CHECK(check_size("intermediate_size", model.intermediate_size, recipe::kMostIntermediate));
+  PTRAIN_CHECK(check_size("num_hidden_layers", model.num_hidden_layers, recipe::kMostLayers));
+  PTRAIN_CHECK(check_size("num_attention_heads", model.num_attention_heads, recipe::kMostHeads));
+  PTRAIN_CHECK(check_size("num_key_value_heads", model.num_key_value_heads, recipe::kMostHeads));
+  return check_size("vocab_size", model.vocab_size, recipe::kMostVocabulary);
 }
 
 Status check_heads(const recipe::Model& model) {

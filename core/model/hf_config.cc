@@ -241,14 +241,17 @@ std::string line_and_column(std::string_view text, std::size_t at) {
                      1 + before.size() - begin);
 }
 
+constexpr const char* kCopyAgain = "copy or download it again, with the rest of its folder";
+
 Result<json> parse(std::string_view text) {
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {
     return fail(ExitCode::kUsage,
-                "config.json is not JSON from " + line_and_column(text, error.byte) + " on");
+                "config.json is not JSON from " + line_and_column(text, error.byte) + " on",
+                kCopyAgain);
   } catch (const json::exception&) {
-    return fail(ExitCode::kUsage, "config.json holds a number that is too large");
+    return fail(ExitCode::kUsage, "config.json holds a number that is too large", kCopyAgain);
   }
 }
 
@@ -274,7 +277,8 @@ std::string foreign_fields(const json& object) {
 
 Result<HfConfig> from_hf_config(std::string_view config_json) {
   PTRAIN_TRY(const json object, parse(config_json));
-  if (!object.is_object()) return fail(ExitCode::kUsage, "config.json holds no JSON object");
+  if (!object.is_object())
+    return fail(ExitCode::kUsage, "config.json holds no JSON object", kCopyAgain);
   const auto type = object.find("model_type");
   const std::string name =
       type != object.end() && type->is_string() ? type->get<std::string>() : "";

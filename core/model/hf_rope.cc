@@ -83,6 +83,13 @@ void read_by_layer_type(const json& object, bool has_local, recipe::Model& model
   }
 }
 
+// Whether both are there and say unlike things; null: it is not there.
+bool contradict(const json* first, const json* second) {
+  const bool both =
+      first != nullptr && second != nullptr && first->is_object() && second->is_object();
+  return both && *first != *second;
+}
+
 }  // namespace
 
 void read_rope(HfReader& reader, bool has_local, recipe::Model& model,
@@ -90,6 +97,11 @@ void read_rope(HfReader& reader, bool has_local, recipe::Model& model,
   const Notes notes{reasons, warnings};
   reader.read_positive("rope_theta", model.rope_theta);
   if (has_local) reader.read_positive("rope_local_base_freq", model.rope_local_base_freq);
+  if (contradict(reader.find("rope_scaling"), reader.find("rope_parameters")))
+    return reader.refuse(
+        "rope_scaling",
+        "it differs from rope_parameters, and versions of transformers read one or "
+        "the other; keep one of them");
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
     const json* found = reader.find(name);
     if (found == nullptr || found->is_null()) continue;

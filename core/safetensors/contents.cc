@@ -38,12 +38,24 @@ class Reader {
     else if (files_.size(kIndexFile) >= 0)
       read_sharded();
     else
-      complain(fmt::format("it holds neither {} nor {}", kSingleFile, kIndexFile));
+      miss();
     return std::move(contents_);
   }
 
  private:
   void complain(std::string problem) { contents_.problems.push_back(std::move(problem)); }
+
+  void miss() {
+    for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+      if (files_.size(pickled) >= 0) {
+        contents_.is_pickled = true;
+        return complain(
+            fmt::format("it holds {}, whose pickled weights are not read, and neither "
+                        "{} nor {}",
+                        pickled, kSingleFile, kIndexFile));
+      }
+    complain(fmt::format("it holds neither {} nor {}", kSingleFile, kIndexFile));
+  }
 
   // False: its header cannot be read.
   bool read_file(const std::string& file) {

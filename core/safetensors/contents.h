@@ -24,6 +24,7 @@ struct Contents {
   std::map<std::string, Stored> tensors;
   std::vector<std::string> problems;        // what is wrong with the files, each on its own
   std::map<std::string, std::string> lost;  // tensors of files whose headers cannot be read
+  bool is_pickled = false;                  // its weights are those of torch.save, none of ours
 };
 
 // How the folder's files are read. Both get plain names of files.

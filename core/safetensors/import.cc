@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -70,6 +71,7 @@ class Finder {
     if (!import_.tied_copy.empty())
       check(import_.tied_copy,
             architecture_.parameters[static_cast<std::size_t>(import_.tied)].shape);
+    check_dtypes();
     check_rest();
     if (problems_.empty()) return std::move(import_);
     return refuse();
@@ -80,8 +82,18 @@ class Finder {
     return fail(
         ExitCode::kUnusable,
         fmt::format("the weights do not fit the model:\n  {}", fmt::join(problems_, "\n  ")),
-        "give the whole folder that the model was saved to, with its own config.json; copy "
-        "or download again what is cut off or missing");
+        remedy());
+  }
+
+  std::string remedy() const {
+    if (!foreign_.empty())
+      return "give the weights before they were quantised, or those of transformers' "
+             "model.dequantize(), saved by save_pretrained";
+    if (contents_.is_pickled)
+      return "save them as safetensors, with transformers: "
+             "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER)";
+    return "give the whole folder that the model was saved to, with its own config.json; copy "
+           "or download again what is cut off or missing";
   }
 
   bool has(const std::string& name) const {
@@ -116,14 +128,24 @@ class Finder {
     const auto found = contents_.tensors.find(name);
     if (found == contents_.tensors.end()) return complain(name, "is missing");
     const Tensor& tensor = found->second.tensor;
+    if (!is_weight(tensor.dtype)) return foreign_[tensor.dtype].push_back(name);
     if (tensor.shape != shape)
       complain(name, fmt::format("has the shape [{}] instead of [{}]",
                                  fmt::join(tensor.shape, ", "), fmt::join(shape, ", ")));
-    if (!is_weight(tensor.dtype))
-      complain(name, fmt::format("is {}; weights are F32, BF16, F16 or F64", tensor.dtype));
   }
 
+  // A line each, however many tensors a quantiser has changed.
+  void check_dtypes() {
+    for (const auto& [dtype, names] : foreign_) {
+      const std::size_t more = names.size() - 1;
+      complain(names.front(), fmt::format("is {}{}; weights are F32, BF16, F16 or F64", dtype,
+                                          more > 0 ? fmt::format(", as are {} more", more) : ""));
+    }
+  }
+
+  // Beside quantised weights there are their scales, which are no mistake of their own.
   void check_rest() {
+    if (!foreign_.empty()) return;
     const std::set<std::string> used(import_.names.begin(), import_.names.end());
     for (const auto& [name, stored] : contents_.tensors)
       if (!used.contains(name) && name != import_.tied_copy && !is_buffer(name) &&
@@ -145,6 +167,7 @@ class Finder {
   const model::Architecture& architecture_;
   Import import_;
   std::vector<std::string> problems_;
+  std::map<std::string, std::vector<std::string>> foreign_;  // names of tensors, by dtype
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ Cache::Cache(std::string folder) : folder_(std::move(folder)) {
   if (error)
     throw EngineError(ExitCode::kEnvironment,
                       fmt::format("cannot make the cache folder {}: {}", folder_, error.message()),
-                      "set data.cache to a folder you can write");
+                      "set data.cache, or XDG_CACHE_HOME, to a folder you can write");
 }
 
 std::string Cache::index_path(const std::string& content_hash) const {

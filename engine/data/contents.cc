@@ -46,6 +46,10 @@ void read_side(const std::vector<SourceFile>& files, std::int64_t end_token, Sid
       throw EngineError(ExitCode::kUnusable,
                         "the data file " + file.path + " changes while it is read",
                         "start again when nobody writes it");
+    if (file.format == recipe::Format::kJsonl && sink.documents.empty())
+      throw EngineError(ExitCode::kUnusable,
+                        "the data file " + file.path + " holds no line with a document",
+                        "bring its contents back, or leave it out of data");
     known.push_back({file, std::move(sink.documents)});
   }
 }

@@ -100,8 +100,16 @@ Encoded encode_messages(const json& messages, const std::string& place, const En
   return writer.finish(learned);
 }
 
+// Of two documents in a line one would be left out, unsaid.
+void check_one_document(const json& line, const std::string& place) {
+  const bool has_answer = line.contains("prompt") || line.contains("completion");
+  if (line.contains("text") + line.contains("messages") + has_answer > 1)
+    refuse(place, "it has more than one of 'text', 'messages', and 'prompt' with 'completion'");
+}
+
 Encoded encode_object(const json& line, const std::string& place, const Encoder& encoder) {
   if (!line.is_object()) refuse(place, "it is not an object");
+  check_one_document(line, place);
   if (line.contains("messages")) return encode_messages(line["messages"], place, encoder);
   Writer writer(encoder, place);
   if (line.contains("prompt") || line.contains("completion")) {

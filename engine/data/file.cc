@@ -16,7 +16,8 @@ namespace ptrain::data {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18;
-constexpr const char* kCacheHint = "free space there, or set data.cache to a folder you can write";
+constexpr const char* kCacheHint =
+    "free space there, or set data.cache, or XDG_CACHE_HOME, to a folder you can write";
 
 [[noreturn]] void cannot_read(const std::string& path) {
   throw EngineError(ExitCode::kUnusable,

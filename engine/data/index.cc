@@ -115,11 +115,11 @@ std::int64_t count_targets(const Index& index, const packing::Range& range) {
   return count;
 }
 
-std::int64_t count_cut_documents(const Index& index, std::int64_t sequence) {
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < index.num_documents(); ++i)
-    if (index.document(i).size() - 1 > sequence) ++count;
-  return count;
+std::int64_t count_cut(const Index& index, const std::vector<std::int64_t>& documents,
+                       std::int64_t sequence) {
+  return std::ranges::count_if(documents, [&](std::int64_t document) {
+    return index.document(document).size() - 1 > sequence;
+  });
 }
 
 }  // namespace ptrain::data

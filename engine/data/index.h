@@ -65,7 +65,8 @@ IndexFiles reopen_index(const recipe::Data& data, const std::string& folder,
 // together.
 std::shared_ptr<const Index> open_index(const std::string& path);
 
-// Documents that rows of `sequence` tokens must cut.
-std::int64_t count_cut_documents(const Index& index, std::int64_t sequence);
+// How many of these documents rows of `sequence` tokens must cut.
+std::int64_t count_cut(const Index& index, const std::vector<std::int64_t>& documents,
+                       std::int64_t sequence);
 
 }  // namespace ptrain::data

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/hash.h"
@@ -36,8 +37,19 @@ Wanted wanted_by(const recipe::Data& data, const std::string& folder) {
   return {std::move(whole), std::move(tokenizer)};
 }
 
+// Only files of Format::kBin need an end.
+void check_end_token(const recipe::Data& data, const Sources& sources) {
+  const auto is_bin = [](const SourceFile& file) { return file.format == recipe::Format::kBin; };
+  const bool is_read =
+      std::ranges::any_of(sources.train, is_bin) || std::ranges::any_of(sources.validation, is_bin);
+  if (data.end_token >= 0 && !is_read)
+    throw EngineError(ExitCode::kUsage, "data.end_token is given, but no file of data is a `bin`",
+                      "leave it out, or give format: bin to the files that hold bare tokens");
+}
+
 // Without a tokenizer there are tokens only.
 void check_files(const recipe::Data& data, const Sources& sources) {
+  check_end_token(data, sources);
   if (data.tokenizer != "none") return;
   for (const auto* files : {&sources.train, &sources.validation})
     for (const SourceFile& file : *files)

@@ -118,7 +118,11 @@ class Collector {
       SourceFile file = describe_as(source.format, path);
       file.source = number;
       // Megatron's table says whether nothing is all that there should be.
-      if (file.size == 0 && file.format != recipe::Format::kMegatron)
+      const bool is_empty = file.size == 0 && file.format != recipe::Format::kMegatron;
+      if (is_empty && !has_wildcard(pattern))
+        refuse(fmt::format("{}: the data file {} is empty", field, path),
+               "bring its contents back, or leave it out of data");
+      if (is_empty)
         ++skipped_;
       else if (seen_.insert(file.path).second)
         files.push_back(std::move(file));

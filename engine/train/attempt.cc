@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/packing/random.h"
 #include "core/recipe/source_weights.h"
 #include "engine/base/fault.h"
 #include "engine/base/planted.h"
@@ -63,15 +64,18 @@ void say_started(Attempt& attempt, const Start& from) {
         "the data files have changed since the checkpoint: training goes on with the "
         "index it was trained on");
   const recipe::Shape& shape = attempt.shape->shape();
-  reporter.event(
-      run::EventKind::kShapeStarted,
-      {{"shape", shape.name},
-       {"step", attempt.progress.step},
-       {"last_step", attempt.span.last_step},
-       {"total_steps", attempt.total_steps},
-       {"checkpoint", from.source ? from.source->folder() : attempt.recipe.model.hf},
-       {"documents", attempt.data.train->num_documents()},
-       {"cut_documents", data::count_cut_documents(*attempt.data.train, shape.sequence)}});
+  const auto order = packing::weighted_order(
+      attempt.recipe.seed, 0,
+      packing::sources_from(attempt.data.train->sources(),
+                            recipe::source_weights(attempt.recipe.data)));  // of the first epoch
+  reporter.event(run::EventKind::kShapeStarted,
+                 {{"shape", shape.name},
+                  {"step", attempt.progress.step},
+                  {"last_step", attempt.span.last_step},
+                  {"total_steps", attempt.total_steps},
+                  {"checkpoint", from.source ? from.source->folder() : attempt.recipe.model.hf},
+                  {"documents", order.size()},
+                  {"cut_documents", data::count_cut(*attempt.data.train, order, shape.sequence)}});
 }
 
 }  // namespace

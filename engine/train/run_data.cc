@@ -6,6 +6,7 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
+#include "engine/data/vocabulary.h"
 
 namespace ptrain::train {
 namespace {
@@ -33,15 +34,6 @@ std::string from_first(comm::Communicator& world, const std::function<std::strin
                     fields[2].get<std::string>());
 }
 
-void check_vocabulary(const data::Index& index, std::int64_t vocab_size) {
-  if (index.vocabulary() <= vocab_size) return;
-  throw EngineError(
-      ExitCode::kUnusable,
-      "the data holds tokens up to " + std::to_string(index.vocabulary() - 1) +
-          ", but the model has " + std::to_string(vocab_size),
-      "make the data with the model's tokenizer, or set model.vocab_size to that of theirs");
-}
-
 }  // namespace
 
 RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communicator& world) {
@@ -60,8 +52,9 @@ RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communi
   fault::point("start.data.open_validation");
   if (const auto path = paths[1].get<std::string>(); !path.empty())
     data.validation = data::open_index(path);
-  check_vocabulary(*data.train, plan.recipe.model.vocab_size);
-  if (data.validation) check_vocabulary(*data.validation, plan.recipe.model.vocab_size);
+  data::check_vocabulary(*data.train, plan.recipe.data.train, plan.recipe.model);
+  if (data.validation)
+    data::check_vocabulary(*data.validation, data::held_out(plan.recipe.data), plan.recipe.model);
   if (plan.recipe.validation.sample_tokens > 0)
     data.tokenizer = data::open_tokenizer(plan.recipe.data, plan.recipe_folder);
   data.sources_changed = paths[2].get<bool>();

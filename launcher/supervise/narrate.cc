@@ -131,8 +131,8 @@ std::vector<std::string> event_lines(EventKind kind, const json& fields) {
       return {fmt::format("step {}: checkpoint written", step_of(fields))};
     case EventKind::kCheckpointFailed:
       return {
-          fmt::format("WARNING: step {}: the checkpoint could not be written: {}; older "
-                      "checkpoints are kept",
+          fmt::format("WARNING: step {}: the checkpoint could not be written: {}; "
+                      "earlier ones, where there are any, are kept",
                       step_of(fields), text_of(fields, "message"))};
     case EventKind::kWarning:
       return {"warning: " + text_of(fields, "message")};

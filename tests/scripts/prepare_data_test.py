@@ -4,6 +4,7 @@ prepare_data_test.py SOURCE_DIR PTRAIN"""
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -102,6 +103,7 @@ def check_refusals(folder):
     (folder / "bad.jsonl").write_text('{"text": "a"}\n{"txt": 1}\n')
     for name, data in [("latin.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n'), ("latin.txt", b"caf\xe9"),
                        ("role.jsonl", b'{"messages": [{"role": "Assistant", "content": "a"}]}'),
+                       ("two.jsonl", b'{"text": "a", "prompt": "b", "completion": "c"}'),
                        ("half.jsonl", b'{"text": "a\\ud800"}\n'), ("deep.jsonl", b"[" * 100000)]:
         (folder / name).write_bytes(data)
     for result, word in [(run(folder, folder / "bad.jsonl", output="no"), "bad.jsonl:2"),
@@ -109,6 +111,7 @@ def check_refusals(folder):
                          (run(folder, folder / "latin.txt", output="no"), "latin.txt: not UTF-8"),
                          (run(folder, folder / "half.jsonl", output="no"), "half.jsonl:1: "),
                          (run(folder, folder / "role.jsonl", output="no"), "role.jsonl:1: a message has the role 'Assistant'"),
+                         (run(folder, folder / "two.jsonl", output="no"), "two.jsonl:1: it has more than one of"),
                          (run(folder, folder / "deep.jsonl", output="no"), "deep.jsonl:1: "),
                          (run(folder, folder / "one.txt", output="no", tokenizer="one.txt"),
                           "no tokenizer.json"),
@@ -122,7 +125,17 @@ def check_refusals(folder):
         assert not list(folder.glob("no.*"))
 
 
+def check_roles():
+    """prepare_data.py, ptrain and the reference of recipes know the same ones."""
+    listed = re.search(r"kRoles\[\] = \{(.*?)\};", (SOURCE / "engine/data/encode.cc").read_text(), re.S).group(1)
+    roles = re.findall(r'"(\w+)"', listed)
+    script = re.search(r"^ROLES = \((.*?)\)", (SOURCE / "scripts/prepare_data.py").read_text(), re.M).group(1)
+    assert re.findall(r'"(\w+)"', script) == roles and len(roles) > 1, (script, roles)
+    assert ", ".join(roles) in (SOURCE / "docs/recipe.md").read_text(), roles
+
+
 def main():
+    check_roles()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tokenizer = make_tokenizer(folder / "tokenizer.json")

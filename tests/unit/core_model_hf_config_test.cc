@@ -109,6 +109,26 @@ TEST(HfConfig, BothSpellingsOfRotaryPositionsAreOne) {
   EXPECT_EQ(model_of(gemma.dump()), model_of(kGemma3));
 }
 
+TEST(HfConfig, BothSpellingsAtOnceMustAgree) {
+  json object = json::parse(kLlama31);
+  object["rope_parameters"] = object["rope_scaling"];
+  EXPECT_EQ(model_of(object.dump()), model_of(kLlama31));
+  object["rope_parameters"] = {{"rope_type", "default"}};
+  const auto config = from_hf_config(object.dump());
+  ASSERT_FALSE(config);
+  EXPECT_EQ(
+      config.error().message,
+      "a model that cannot be trained here: rope_scaling: it differs from rope_parameters, and "
+      "versions of transformers read one or the other; keep one of them");
+}
+
+// Those of recipes, which are checked behind it.
+TEST(HfConfig, SizesHaveTheLimitsOfRecipes) {
+  json object = json::parse(kLlama31);
+  object["vocab_size"] = (1 << 24) + 1;
+  EXPECT_EQ(from_hf_config(object.dump()).error().hint, "give a whole number from 1 to 16777216");
+}
+
 TEST(HfConfig, LayersHaveTheWindowsOfTheFile) {
   const recipe::Model gemma = model_of(kGemma3);
   const Architecture architecture = make_architecture(gemma, DType::kFloat32).value();
@@ -205,6 +225,7 @@ TEST(HfConfig, SaysWhereJsonEnds) {
     const auto config = from_hf_config(text);
     ASSERT_FALSE(config);
     EXPECT_EQ(config.error().message, fmt::format("config.json is not JSON from {} on", where));
+    EXPECT_NE(config.error().hint, "");
   }
   EXPECT_EQ(from_hf_config("{\"a\": 1e999}").error().message,
             "config.json holds a number that is too large");

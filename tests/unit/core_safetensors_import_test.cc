@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -160,6 +162,30 @@ TEST(SafetensorsImport, RefusesWhatAreNoWeights) {
   const std::string text = why({{kSingleFile, file_of(tensors)}}, false);
   EXPECT_TRUE(has(text, "is I32; weights are F32")) << text;
   EXPECT_TRUE(has(text, "is F8_E4M3; weights are F32")) << text;
+}
+
+// All of a quantiser in a line and with its own remedy, its scales unsaid.
+TEST(SafetensorsImport, NamesQuantisedWeightsOnce) {
+  std::vector<Tensor> tensors = tensors_of(architecture(false));
+  for (std::size_t i = 1; i < tensors.size(); ++i) tensors[i].dtype = "F8_E4M3";
+  tensors.push_back({"model.embed_tokens.weight_scale_inv", "F32", {1}});
+  const auto import =
+      find_parameters(contents_of({{kSingleFile, file_of(tensors)}}), architecture(false));
+  ASSERT_FALSE(import);
+  const std::string& text = import.error().message;
+  EXPECT_TRUE(has(text, fmt::format("is F8_E4M3, as are {} more;", tensors.size() - 3))) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_TRUE(has(import.error().hint, "quantised")) << import.error().hint;
+}
+
+Error refusal_of_only(const std::string& file) {
+  return find_parameters(contents_of({{file, "x"}}), architecture(false)).error();
+}
+
+TEST(SafetensorsImport, SaysHowPickledWeightsAreSaved) {
+  EXPECT_TRUE(has(refusal_of_only("pytorch_model.bin").message, "pytorch_model.bin,"));
+  EXPECT_TRUE(has(refusal_of_only("pytorch_model.bin").hint, "save_pretrained"));
+  EXPECT_TRUE(has(refusal_of_only("pytorch_model.bin.index.json").hint, "save_pretrained"));
 }
 
 TEST(SafetensorsIndex, ConfinesNamesOfFiles) {

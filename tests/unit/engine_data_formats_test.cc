@@ -10,6 +10,7 @@
 #include "engine/base/engine_error.h"
 #include "engine/data/index.h"
 #include "engine/data/loader.h"
+#include "engine/data/vocabulary.h"
 
 namespace ptrain::data {
 namespace {
@@ -90,6 +91,59 @@ TEST_F(Formats, ALineOfJsonIsADocument) {
   EXPECT_EQ(text_of(*index, 2),
             "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n$");
   EXPECT_EQ(learned(*index, 2), std::string(52, '.') + "yo<|im_end|>.$");
+}
+
+TEST_F(Formats, ALineIsOneDocument) {
+  for (const char* line : {R"({"text": "a", "prompt": "b", "completion": "c"})",
+                           R"({"text": "a", "messages": [{"role": "user", "content": "b"}]})",
+                           R"({"prompt": "a", "messages": [{"role": "user", "content": "b"}]})"}) {
+    write("a.jsonl", line);
+    EXPECT_NE(refusal("a.jsonl").find("a.jsonl:1: it has more than one of"), std::string::npos);
+  }
+}
+
+TEST_F(Formats, AFileThatIsNamedIsNotEmpty) {
+  write("good.txt", "text");
+  for (const char* bytes : {"", "\n \n"}) {
+    write("a.jsonl", bytes);
+    EXPECT_NE(refusal("a.jsonl").find("a.jsonl"), std::string::npos);
+    data_.train = {{"good.txt"}, {"a.jsonl"}};
+    EXPECT_THROW(prepare_index(data_, root_.string()), EngineError);
+  }
+}
+
+TEST_F(Formats, AnEndTokenNeedsAFileThatItEnds) {
+  write("a.txt", "text");
+  data_.end_token = 10;
+  EXPECT_NE(refusal("a.txt").find("data.end_token is given"), std::string::npos);
+}
+
+TEST_F(Formats, ATokenBeyondTheVocabularyHasAPlace) {
+  data_.tokenizer = "none";
+  data_.end_token = 9;
+  write("a.bin", raw<std::uint16_t>({1, 9, 2, 9}));
+  write("b.bin", raw<std::uint16_t>({1, 9, 2, 9, 3, 300, 9}));
+  data_.train = {{"a.bin"}, {"b.bin"}};
+  const auto index = open_index(prepare_index(data_, root_.string()).train);
+  recipe::Model model;
+  model.vocab_size = 301;
+  EXPECT_NO_THROW(check_vocabulary(*index, data_.train, model));
+  model.vocab_size = 300;
+  try {
+    check_vocabulary(*index, data_.train, model);
+    ADD_FAILURE() << "not refused";
+  } catch (const EngineError& error) {
+    EXPECT_EQ(error.error().message,
+              "the data holds tokens up to 300, but the model has 300; the first beyond is in "
+              "document 3 of those taken from b.bin");
+    EXPECT_NE(error.error().hint.find("model.vocab_size"), std::string::npos);
+  }
+  model.hf = "/models/own";
+  try {
+    check_vocabulary(*index, data_.train, model);
+  } catch (const EngineError& error) {
+    EXPECT_NE(error.error().hint.find("--tokenizer /models/own/tokenizer.json"), std::string::npos);
+  }
 }
 
 TEST_F(Formats, ARecipeMayLearnQuestionsToo) {

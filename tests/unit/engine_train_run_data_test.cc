@@ -46,7 +46,9 @@ TEST_F(OpenData, TokensBeyondTheModelsVocabularyAreRefused) {
     ADD_FAILURE() << "not refused";
   } catch (const EngineError& error) {
     EXPECT_EQ(error.error().code, ExitCode::kUnusable);
-    EXPECT_EQ(error.error().message, "the data holds tokens up to 320, but the model has 320");
+    EXPECT_EQ(error.error().message,
+              "the data holds tokens up to 320, but the model has 320; the first beyond is in "
+              "document 1 of those taken from a.bin");
     EXPECT_NE(error.error().hint.find("model's tokenizer, or set model.vocab_size"),
               std::string::npos);
   }

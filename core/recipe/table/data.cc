@@ -67,8 +67,8 @@ void add_data(std::vector<Field>& all) {
       row({.path = "data.end_token",
            .unit = "token",
            .range = {-1, 2147483646},
-           .description = "Token that ends a document in a `bin` file (50256 for GPT-2); -1: "
-                          "not known."},
+           .description = "Token that ends a document in a `bin` file (50256 for GPT-2), without "
+                          "which it is refused; -1: not known."},
           in_data, &Data::end_token),
       row({.path = "data.max_documents",
            .unit = "documents",
@@ -77,8 +77,10 @@ void add_data(std::vector<Field>& all) {
           in_data, &Data::max_documents),
       choice<decltype(in_data), Data, LossOn>(
           {.path = "data.loss_on",
-           .description = "What a `jsonl` document learns. answers: the `completion`, or what an "
-                          "assistant's messages say, or all of a `text`; all: every token."},
+           .description =
+               "What a `jsonl` document learns. answers: the `completion`, or what an "
+               "assistant's messages say, or all of a `text`; all: every token. Roles of "
+               "messages are system, developer, user, assistant, tool, function."},
           in_data, &Data::loss_on, {{"answers", LossOn::kAnswers}, {"all", LossOn::kAll}}),
       choice<decltype(in_packing), Packing, packing::Strategy>(
           {.path = "data.packing.strategy",

@@ -1,3 +1,4 @@
+#include "core/recipe/model_limits.h"
 #include "core/recipe/table/rows.h"
 
 namespace ptrain::recipe::table {
@@ -13,41 +14,41 @@ void add_model_sizes(std::vector<Field>& all) {
          row({.path = "model.hidden_size",
               .unit = "elements",
               .required = true,
-              .range = {1, 1 << 20},
+              .range = {1, kMostHidden},
               .description = "Width of the residual stream."},
              in_model, &Model::hidden_size),
          row({.path = "model.intermediate_size",
               .unit = "elements",
               .required = true,
-              .range = {1, 1 << 22},
+              .range = {1, kMostIntermediate},
               .description = "Width inside the feed-forward part."},
              in_model, &Model::intermediate_size),
          row({.path = "model.num_hidden_layers",
               .unit = "layers",
               .required = true,
-              .range = {1, 4096},
+              .range = {1, kMostLayers},
               .description = "Number of blocks."},
              in_model, &Model::num_hidden_layers),
          row({.path = "model.num_attention_heads",
               .unit = "heads",
               .required = true,
-              .range = {1, 65536},
+              .range = {1, kMostHeads},
               .description = "Number of query heads."},
              in_model, &Model::num_attention_heads),
          row({.path = "model.num_key_value_heads",
               .unit = "heads",
-              .range = {0, 65536},
+              .range = {0, kMostHeads},
               .description = "Number of key and value heads; 0: as many as query heads."},
              in_model, &Model::num_key_value_heads),
          row({.path = "model.head_dim",
               .unit = "elements",
-              .range = {0, 65536},
+              .range = {0, kMostHeadDim},
               .description = "Size of a head, even; 0: the family's (qwen3 128, gemma 256), or "
                              "hidden_size / num_attention_heads."},
              in_model, &Model::head_dim),
          row({.path = "model.vocab_size",
               .unit = "tokens",
-              .range = {0, 1 << 24},
+              .range = {0, kMostVocabulary},
               .description = "Rows of the embedding; 0: what the tokenizer needs, padded to a "
                              "multiple of 64."},
              in_model, &Model::vocab_size));
@@ -187,7 +188,10 @@ void add_model(std::vector<Field>& all) {
          row({.path = "model.hf",
               .description = "Folder of Hugging Face, relative to the recipe: its config.json "
                              "gives all fields of `model`, which are then left out here, and its "
-                             "safetensors the weights that the run begins with."},
+                             "safetensors the weights that the run begins with. The data must then "
+                             "be tokens of its own tokenizer, which `scripts/prepare_data.py "
+                             "--tokenizer FOLDER/tokenizer.json` makes; `recipes/finetune-hf.yaml` "
+                             "shows how."},
              in_model, &Model::hf),
          row({.path = "model.family",
               .choices = {"llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3",
