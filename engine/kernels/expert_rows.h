@@ -12,9 +12,8 @@ struct ExpertRuns {
   std::vector<std::int64_t> begin;
   std::int64_t num_rows() const { return begin.back(); }
   std::int64_t num_experts() const { return static_cast<std::int64_t>(begin.size()) - 1; }
-  std::int64_t of_expert(std::int64_t e) const {
-    return begin[static_cast<std::size_t>(e) + 1] - begin[static_cast<std::size_t>(e)];
-  }
+  std::int64_t begin_of(std::int64_t e) const { return begin[static_cast<std::size_t>(e)]; }
+  std::int64_t of_expert(std::int64_t e) const { return begin_of(e + 1) - begin_of(e); }
   // The rows of expert e in a tensor that has all of them.
   Tensor rows_of(const Tensor& tensor, std::int64_t e) const;
 };

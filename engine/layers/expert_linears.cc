@@ -4,53 +4,68 @@
 
 #include "core/program/block_sizes.h"
 #include "engine/base/planted.h"
+#include "engine/kernels/matmul.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
-namespace {
 
+using kernels::ExpertRuns;
+using kernels::Product;
 using program::kRoundedRows;
 
-// y, of the weights' dtype, by way of `sums`.
-void rounded_linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& sums,
-                    const Tensor& y) {
-  for (std::int64_t begin = 0; begin < y.rows; begin += sums.rows) {
-    const std::int64_t count = std::min(sums.rows, y.rows - begin);
-    linear(x.row_range(begin, count), weights, sums.row_range(0, count));
-    copy_tensor(sums.row_range(0, count), y.row_range(begin, count));
-  }
-}
-
-}  // namespace
-
-void ExpertLinears::forward(const Context& context, const kernels::ExpertRuns& rows,
-                            const Tensor& x, const Tensor& y) const {
-  std::vector<Buffer> buffers;
-  const bool rounds = y.dtype != wide_of(y.dtype);
-  const Tensor sums = rounds ? take_scratch(context.arena, wide_of(y.dtype),
-                                            std::min(kRoundedRows, y.rows), y.cols, buffers)
-                             : Tensor();
+// y: the rows of all experts from row `begin` on.
+void ExpertLinears::multiply(const Context& context, const ExpertRuns& rows, std::int64_t begin,
+                             const Tensor& x, const Tensor& y) const {
+  std::vector<Product> products;
   for (std::int64_t e = 0; e < rows.num_experts(); ++e) {
-    const auto weights = of_expert(context.parameters, e);
-    if (rows.of_expert(e) == 0) continue;
-    if (rounds) {
-      rounded_linear(rows.rows_of(x, e), weights, sums, rows.rows_of(y, e));
-    } else {
-      linear(rows.rows_of(x, e), weights, rows.rows_of(y, e));
+    const std::int64_t first = std::max(rows.begin_of(e), begin);
+    const std::int64_t count = std::min(rows.begin_of(e + 1), begin + y.rows) - first;
+    if (count <= 0) continue;
+    std::int64_t col = 0;
+    for (const Tensor& weight : joined(of_expert(context.parameters, e))) {
+      const Tensor results = y.row_range(first - begin, count).columns(col, weight.rows);
+      products.push_back({x.row_range(first, count), weight, results});
+      col += weight.rows;
     }
   }
+  kernels::grouped_matmul(products, {.transpose_b = true});
 }
 
-void ExpertLinears::backward(const Context& context, const kernels::ExpertRuns& rows,
-                             const Tensor& dy, const Tensor& dx) const {
-  for (std::int64_t e = 0; e < rows.num_experts(); ++e)
-    if (rows.of_expert(e) > 0)
-      linear_input_gradient(rows.rows_of(dy, e), of_expert(context.parameters, e),
-                            rows.rows_of(dx, e));
+void ExpertLinears::forward(const Context& context, const ExpertRuns& rows, const Tensor& x,
+                            const Tensor& y) const {
+  if (y.dtype == wide_of(y.dtype)) return multiply(context, rows, 0, x, y);
+  std::vector<Buffer> buffers;
+  const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
+                                   y.cols, buffers);
+  for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
+    const Tensor block = sums.row_range(0, std::min(kRoundedRows, y.rows - begin));
+    multiply(context, rows, begin, x, block);
+    copy_tensor(block, y.row_range(begin, block.rows));
+  }
 }
 
-void ExpertLinears::queue(const kernels::ExpertRuns& rows, const Tensor& x, const Tensor& dy,
+// Joined weights of one expert add up in the same rows of dx, so they take turns.
+void ExpertLinears::backward(const Context& context, const ExpertRuns& rows, const Tensor& dy,
+                             const Tensor& dx) const {
+  std::vector<std::vector<Product>> turns;
+  for (std::int64_t e = 0; e < rows.num_experts(); ++e) {
+    if (rows.of_expert(e) == 0) continue;
+    const Tensor gradients = rows.rows_of(dy, e);
+    std::int64_t col = 0;
+    std::size_t turn = 0;
+    for (const Tensor& weight : joined(of_expert(context.parameters, e))) {
+      if (turn == turns.size()) turns.emplace_back();
+      turns[turn].push_back(
+          {gradients.columns(col, weight.rows), weight, rows.rows_of(dx, e), turn > 0});
+      col += weight.rows;
+      ++turn;
+    }
+  }
+  for (const std::vector<Product>& products : turns) kernels::grouped_matmul(products);
+}
+
+void ExpertLinears::queue(const ExpertRuns& rows, const Tensor& x, const Tensor& dy,
                           std::span<const GradientTarget> gradients,
                           std::vector<WeightProduct>& products) const {
   for (std::int64_t e = 0; e < rows.num_experts(); ++e) {

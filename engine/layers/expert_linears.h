@@ -9,8 +9,8 @@
 
 namespace ptrain::layers {
 
-// The linears of all experts of a layer, each of which multiplies the rows of its own expert. An
-// expert's matrices follow each other, and so do the experts.
+// The linears of all experts of a layer, each of which multiplies the rows of its own expert; all
+// experts' products are one call. An expert's matrices follow each other, and so do the experts.
 class ExpertLinears {
  public:
   // first: the role of the first expert's first matrix; each expert has `size` of them.
@@ -27,6 +27,9 @@ class ExpertLinears {
              std::span<const GradientTarget> gradients, std::vector<WeightProduct>& products) const;
 
  private:
+  void multiply(const Context& context, const kernels::ExpertRuns& rows, std::int64_t begin,
+                const Tensor& x, const Tensor& y) const;
+
   template <class Item>
   std::span<const Item> of_expert(std::span<const Item> all, std::int64_t e) const {
     return all.subspan(weights_ + static_cast<std::size_t>(e) * size_, size_);

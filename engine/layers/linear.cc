@@ -18,18 +18,6 @@ bool adjacent(const Tensor& first, const Tensor& second) {
          first.row_range(first.rows, 0).data == second.data;
 }
 
-std::vector<Tensor> joined(std::span<const Tensor> weights) {
-  std::vector<Tensor> result;
-  for (const Tensor& weight : weights) {
-    if (!result.empty() && adjacent(result.back(), weight)) {
-      result.back().rows += weight.rows;
-    } else {
-      result.push_back(weight);
-    }
-  }
-  return result;
-}
-
 std::vector<GradientTarget> joined(std::span<const GradientTarget> targets) {
   std::vector<GradientTarget> result;
   for (const GradientTarget& target : targets) {
@@ -44,6 +32,18 @@ std::vector<GradientTarget> joined(std::span<const GradientTarget> targets) {
 }
 
 }  // namespace
+
+std::vector<Tensor> joined(std::span<const Tensor> weights) {
+  std::vector<Tensor> result;
+  for (const Tensor& weight : weights) {
+    if (!result.empty() && adjacent(result.back(), weight)) {
+      result.back().rows += weight.rows;
+    } else {
+      result.push_back(weight);
+    }
+  }
+  return result;
+}
 
 void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y,
             LinearOptions options) {
@@ -98,9 +98,10 @@ void queue_weight_gradient(const Tensor& x, const Tensor& dy,
 }
 
 void backward_weight(std::span<const WeightProduct> products) {
-  for (const WeightProduct& product : products)
-    kernels::matmul(product.dy, product.x, product.target.tensor,
-                    {.transpose_a = true, .accumulate = product.target.accumulate});
+  std::vector<kernels::Product> all;
+  for (const auto& [x, dy, target] : products)
+    all.push_back({dy, x, target.tensor, target.accumulate});
+  kernels::grouped_matmul(all, {.transpose_a = true});
 }
 
 Linears::Linears(const Places& places, model::Role first, model::Role bias, std::size_t size)

@@ -16,8 +16,11 @@ struct LinearOptions {
   bool accumulate = false;  // y += instead of y =
 };
 
+// Weights [out_i, in] that lie one after the other in memory as one.
+std::vector<Tensor> joined(std::span<const Tensor> weights);
+
 // Several linears that read the same x, such as q, k, v: results side by side in the columns of one
-// y. Weights [out_i, in] that lie one after the other in memory are multiplied as one matrix.
+// y. Weights are multiplied joined.
 
 // y [T, sum of out_i] = x [T, in] times each weight.
 void linear(const Tensor& x, std::span<const Tensor> weights, const Tensor& y,
