@@ -38,7 +38,9 @@ std::string memory_hint(const mesh::Layout& layout, int num_ranks, const recipe:
   if (fixed.offload == recipe::Offload::kNone) hint += ", allow parallel.offload: optimizer";
   if (num_ranks > 1 && (layout.shard < num_ranks || layout.zero < 3))
     hint += ", allow a larger parallel.shard with zero 3";
-  return hint + ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model or sequence";
+  return hint +
+         ", use fewer ranks a node (cluster.ranks_per_node), or a smaller model, sequence or "
+         "global_batch_tokens";
 }
 
 // What would make a node's memory suffice for offloaded state.
