@@ -125,6 +125,18 @@ def check_refusals(folder):
         assert not list(folder.glob("no.*"))
 
 
+def check_left_out(folder):
+    """What a pattern names but nothing is read from is told."""
+    (folder / "few").mkdir()
+    (folder / "few/a.jsonl").write_text('{"text": "abc"}\n')
+    (folder / "few/b.jsonl").write_text("")
+    recipe = RECIPE.replace("none", "byte").replace("corpus.bin", "few/*.jsonl") % 320
+    (folder / "few.yaml").write_text(recipe)
+    result = subprocess.run([PTRAIN, "data", folder / "few.yaml"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "left out: 1 files that are empty or not regular" in result.stdout, result.stdout
+
+
 def check_roles():
     """prepare_data.py, ptrain and the reference of recipes know the same ones."""
     listed = re.search(r"kRoles\[\] = \{(.*?)\};", (SOURCE / "engine/data/encode.cc").read_text(), re.S).group(1)
@@ -152,6 +164,7 @@ def main():
         check_ptrain(folder, size, expected)
         check_silent(folder, tokenizer, end)
         check_refusals(folder)
+        check_left_out(folder)
 
 
 main()

@@ -112,6 +112,15 @@ TEST_F(Formats, AFileThatIsNamedIsNotEmpty) {
   }
 }
 
+// As often as they come: a row of two tokens holds "a" with its end, but not "long".
+TEST_F(Formats, DocumentsThatComeTwiceAreCutTwice) {
+  write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"long\"}\n");
+  const auto index = index_of("a.jsonl");
+  EXPECT_EQ(count_cut(*index, {0, 1}, 2), 1);
+  EXPECT_EQ(count_cut(*index, {1, 0, 1, 0}, 2), 2);
+  EXPECT_EQ(count_cut(*index, {0, 1}, 4), 0);
+}
+
 TEST_F(Formats, AnEndTokenNeedsAFileThatItEnds) {
   write("a.txt", "text");
   data_.end_token = 10;
