@@ -36,6 +36,7 @@ struct Field {
   std::vector<std::string> unavailable = {};  // choices that later versions will have
   std::string zero_word = {};                 // written in place of 0, such as `auto`
   std::string absent_word = {};               // is itself the value where there is no number
+  bool by_commas = false;                     // a text of several values
   std::string description = {};
   // The second argument is the entry of the list, where the path has one.
   std::function<void(Recipe&, std::size_t, const Value&)> set = {};

@@ -100,7 +100,16 @@ class Reader {
                          key.accepted.empty() ? "leave this key out" : "allowed: " + key.accepted));
   }
 
+  // What a list was meant to be.
+  static std::string with_commas(const Node& list) {
+    std::vector<std::string> values;
+    for (const Node& child : list.children) values.push_back(shown(child.text));
+    return fmt::format("one value with commas: '{}'", fmt::join(values, ","));
+  }
+
   void read_field(const Node& node, const Field& field) {
+    if (field.by_commas && node.kind == Kind::kSequence)
+      return expected(node, field.path, with_commas(node));
     if (node.kind != Kind::kScalar) {
       const std::string allowed = allowed_values(field);
       const std::string unit = field.unit.empty() ? "" : " in " + field.unit;

@@ -38,6 +38,7 @@ void add_sizes(std::vector<Field>& all) {
          count("decoder_sparse_step", &Model::decoder_sparse_step, "layers",
                "Every how many layers one has experts (qwen3_moe); 0: 1."),
          row({.path = "model.mlp_only_layers",
+              .by_commas = true,
               .description = "Layers without experts (qwen3_moe): indices from 0, separated by "
                              "commas."},
              in_model, &Model::mlp_only_layers));

@@ -121,6 +121,7 @@ void add_positions(std::vector<Field>& all) {
            .description = "First layers, which have no window (qwen)."},
           in_model, &Model::max_window_layers),
       row({.path = "model.layer_types",
+           .by_commas = true,
            .description = "Which layers have the window (qwen, gemma): `full_attention` and "
                           "`sliding_attention`, separated by commas and repeated over the layers; "
                           "empty: all, in gemma as published."},

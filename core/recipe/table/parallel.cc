@@ -89,6 +89,7 @@ void add_pipeline(std::vector<Field>& all, const std::string& prefix, Owner owne
                           "chooses."},
           owner, &Parallel::schedule),
       row({.path = prefix + "stages",
+           .by_commas = true,
            .description = "Layers of each stage in model order, separated by commas; embedding and "
                           "head count as layers; empty: balanced by cost."},
           owner, &Parallel::stages),
@@ -124,11 +125,13 @@ void add_work(std::vector<Field>& all, const std::string& prefix, Owner owner) {
            {"selective", Recompute::kSelective},
            {"full", Recompute::kFull}}),
       row({.path = prefix + "stage_recompute",
+           .by_commas = true,
            .description = "In place of recompute, what the layers of each stage compute again: "
                           "none, selective or full for each, in model order, separated by "
                           "commas."},
           owner, &Parallel::stage_recompute),
       row({.path = prefix + "stage_dtype",
+           .by_commas = true,
            .description = "In place of precision, what the layers of each stage multiply in: fp32 "
                           "or bf16 for each, in model order, separated by commas."},
           owner, &Parallel::stage_dtype),
