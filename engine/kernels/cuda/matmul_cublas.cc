@@ -74,10 +74,4 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& c, MatmulOptions opt
   dispatch(c.dtype, [&]<class T>(T) { multiply<T, T>(a, b, c, orientation, options.accumulate); });
 }
 
-// One after the other, as their stream runs them.
-void grouped_matmul(std::span<const Product> products, MatmulOptions options) {
-  for (const auto& [a, b, c, accumulate] : products)
-    matmul(a, b, c, {options.transpose_a, options.transpose_b, accumulate});
-}
-
 }  // namespace ptrain::kernels
