@@ -67,7 +67,8 @@ def parts_of(place, line):
         raise SystemExit(f"prepare_data: {place}: {error}") from error
     except RecursionError as error:
         raise SystemExit(f"prepare_data: {place}: JSON that is nested too deep") from error
-    has_answer = isinstance(value, dict) and ("prompt" in value or "completion" in value)
+    # Public sets of conversations repeat the first message as `prompt`: no document without a completion.
+    has_answer = isinstance(value, dict) and ("completion" in value or "prompt" in value and "messages" not in value)
     if isinstance(value, dict) and ("text" in value) + ("messages" in value) + has_answer > 1:
         raise SystemExit(f"prepare_data: {place}: it has more than one of 'text', 'messages', and "
                          "'prompt' with 'completion'")

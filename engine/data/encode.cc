@@ -100,9 +100,11 @@ Encoded encode_messages(const json& messages, const std::string& place, const En
   return writer.finish(learned);
 }
 
-// Of two documents in a line one would be left out, unsaid.
+// Of two documents in a line one would be left out, unsaid. Public sets of conversations repeat the
+// first message as `prompt`, which is no document without a completion.
 void check_one_document(const json& line, const std::string& place) {
-  const bool has_answer = line.contains("prompt") || line.contains("completion");
+  const bool has_answer =
+      line.contains("completion") || (line.contains("prompt") && !line.contains("messages"));
   if (line.contains("text") + line.contains("messages") + has_answer > 1)
     refuse(place, "it has more than one of 'text', 'messages', and 'prompt' with 'completion'");
 }

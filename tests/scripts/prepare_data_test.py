@@ -78,7 +78,7 @@ CHAT = ("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", "yo<|im_end|>
 def check_silent(folder, tokenizer, end):
     """Questions are no targets; as many targets as counted by hand reach a loader."""
     lines = [{"prompt": "the cat", "completion": " sat"}, {"text": "the mat"},
-             {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}]
+             {"prompt": "hi", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}]
     (folder / "ask.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = run(folder, folder / "ask.jsonl", output="ask")
     assert result.returncode == 0, result.stderr

@@ -81,7 +81,7 @@ TEST_F(Formats, ALineOfJsonIsADocument) {
   write("a.jsonl", R"({"text": "one"}
 
 {"prompt": "2+2=", "completion": "4"}
-{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})");
+{"prompt": "hi", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})");
   const auto index = index_of("a.jsonl");
   ASSERT_EQ(index->num_documents(), 3);
   EXPECT_EQ(text_of(*index, 0), "one$");
@@ -94,9 +94,10 @@ TEST_F(Formats, ALineOfJsonIsADocument) {
 }
 
 TEST_F(Formats, ALineIsOneDocument) {
-  for (const char* line : {R"({"text": "a", "prompt": "b", "completion": "c"})",
-                           R"({"text": "a", "messages": [{"role": "user", "content": "b"}]})",
-                           R"({"prompt": "a", "messages": [{"role": "user", "content": "b"}]})"}) {
+  for (const char* line :
+       {R"({"text": "a", "prompt": "b", "completion": "c"})",
+        R"({"text": "a", "messages": [{"role": "user", "content": "b"}]})",
+        R"({"completion": "a", "messages": [{"role": "user", "content": "b"}]})"}) {
     write("a.jsonl", line);
     EXPECT_NE(refusal("a.jsonl").find("a.jsonl:1: it has more than one of"), std::string::npos);
   }
