@@ -153,7 +153,7 @@ Result<ExitCode> survey_recipe(const DataArguments& arguments) {
   for (const char* side : {"train", "validation"})
     if (result.contains(side)) text += index_text(side, result[side]);
   if (const auto skipped = result.at("skipped_files").get<std::int64_t>(); skipped > 0)
-    text += fmt::format("left out: {} files that are empty or not regular\n", skipped);
+    text += fmt::format("files left out, empty or not regular: {}\n", skipped);
   for (const auto& shape : loaded.recipe.shapes) {
     const auto survey = packing::survey(lengths, shape.sequence, loaded.recipe.data.packing.window);
     if (&shape == &loaded.recipe.shapes.front()) text += "\n" + histogram_text(survey);

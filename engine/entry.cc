@@ -80,7 +80,9 @@ nlohmann::json side_of(const std::string& index, std::int64_t documents, std::in
 train::Outcome run_data(const run::Request& request) {
   const run::Plan plan = read_plan(run::Directory{request.run_directory}.plan());
   const auto files = data::prepare_index(plan.recipe.data, plan.recipe_folder);
-  data::check_vocabulary(*data::open_index(files.train), plan.recipe.data.train, plan.recipe.model);
+  const auto train = data::open_index(files.train);
+  const auto validation = files.validation.empty() ? nullptr : data::open_index(files.validation);
+  data::check_vocabulary(*train, validation.get(), plan.recipe);
   nlohmann::json result{{"skipped_files", files.skipped_files}};
   result["train"] = side_of(files.train, files.train_documents, files.train_tokens);
   if (!files.validation.empty())

@@ -83,11 +83,19 @@ void read_by_layer_type(const json& object, bool has_local, recipe::Model& model
   }
 }
 
+// Without what may also stand outside, or has two names.
+json said_of_scaling(json table) {
+  if (table.contains("type") && !table.contains("rope_type")) table["rope_type"] = table["type"];
+  table.erase("type");
+  table.erase("rope_theta");
+  return table;
+}
+
 // Whether both are there and say unlike things; null: it is not there.
 bool contradict(const json* first, const json* second) {
   const bool both =
       first != nullptr && second != nullptr && first->is_object() && second->is_object();
-  return both && *first != *second;
+  return both && said_of_scaling(*first) != said_of_scaling(*second);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/base/engine_error.h"
 
@@ -38,10 +39,9 @@ std::string remedy(const recipe::Model& model) {
       model.hf);
 }
 
-}  // namespace
-
-void check_vocabulary(const Index& index, const std::vector<recipe::DataSource>& sources,
-                      const recipe::Model& model) {
+// sources: the entries of data that the index is of.
+void check(const Index& index, const std::vector<recipe::DataSource>& sources,
+           const recipe::Model& model) {
   if (index.vocabulary() <= model.vocab_size) return;
   const std::string place = first_place(index, sources, model.vocab_size);
   throw EngineError(
@@ -49,6 +49,16 @@ void check_vocabulary(const Index& index, const std::vector<recipe::DataSource>&
       fmt::format("the data holds tokens up to {}, but the model has {}{}", index.vocabulary() - 1,
                   model.vocab_size, place.empty() ? "" : "; the first beyond is in " + place),
       remedy(model));
+}
+
+}  // namespace
+
+void check_vocabulary(const Index& train, const Index* validation, const recipe::Recipe& recipe) {
+  check(train, recipe.data.train, recipe.model);
+  // Without texts of its own it is a share of those to train on.
+  const auto& held_out =
+      recipe.data.validation.empty() ? recipe.data.train : recipe.data.validation;
+  if (validation != nullptr) check(*validation, held_out, recipe.model);
 }
 
 }  // namespace ptrain::data

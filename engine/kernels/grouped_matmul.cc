@@ -12,7 +12,7 @@ void multiply(const Product& product, MatmulOptions options) {
   matmul(product.a, product.b, product.c, options);
 }
 
-// Also sees every operand checked: nothing may throw where threads have parted.
+// Checks all operands: nothing may throw once threads have parted.
 bool shares_out_well(std::span<const Product> products, MatmulOptions options, int num_threads) {
   std::int64_t largest = 0, sum = 0;
   for (const auto& [a, b, c, accumulate] : products) {
@@ -27,8 +27,11 @@ bool shares_out_well(std::span<const Product> products, MatmulOptions options, i
 
 void grouped_matmul(std::span<const Product> products, MatmulOptions options) {
   const int num_threads = omp_get_max_threads();
-  const bool by_product = num_threads > 1 && shares_out_well(products, options, num_threads);
-#pragma omp parallel for schedule(dynamic) if (by_product)
+  if (!shares_out_well(products, options, num_threads) || num_threads == 1) {
+    for (const Product& product : products) multiply(product, options);
+    return;
+  }
+#pragma omp parallel for schedule(dynamic)
   for (std::size_t i = 0; i < products.size(); ++i) multiply(products[i], options);
 }
 

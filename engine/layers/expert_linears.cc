@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
-#include "core/program/block_sizes.h"
 #include "engine/base/planted.h"
 #include "engine/kernels/matmul.h"
 #include "engine/layers/linear.h"
-#include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 
 using kernels::ExpertRuns;
 using kernels::Product;
-using program::kRoundedRows;
 
 // y: the rows of all experts from row `begin` on.
 void ExpertLinears::multiply(const Context& context, const ExpertRuns& rows, std::int64_t begin,
@@ -35,14 +32,9 @@ void ExpertLinears::multiply(const Context& context, const ExpertRuns& rows, std
 void ExpertLinears::forward(const Context& context, const ExpertRuns& rows, const Tensor& x,
                             const Tensor& y) const {
   if (y.dtype == wide_of(y.dtype)) return multiply(context, rows, 0, x, y);
-  std::vector<Buffer> buffers;
-  const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
-                                   y.cols, buffers);
-  for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
-    const Tensor block = sums.row_range(0, std::min(kRoundedRows, y.rows - begin));
+  multiply_in_blocks(context, y, [&](std::int64_t begin, const Tensor& block) {
     multiply(context, rows, begin, x, block);
-    copy_tensor(block, y.row_range(begin, block.rows));
-  }
+  });
 }
 
 // Joined weights of one expert add up in the same rows of dx, so they take turns.

@@ -104,6 +104,19 @@ void backward_weight(std::span<const WeightProduct> products) {
   kernels::grouped_matmul(all, {.transpose_a = true});
 }
 
+void multiply_in_blocks(
+    const Context& context, const Tensor& y,
+    const std::function<void(std::int64_t begin, const Tensor& block)>& multiply) {
+  std::vector<Buffer> buffers;
+  const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
+                                   y.cols, buffers);
+  for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
+    const Tensor block = sums.row_range(0, std::min(kRoundedRows, y.rows - begin));
+    multiply(begin, block);
+    copy_tensor(block, y.row_range(begin, block.rows));
+  }
+}
+
 Linears::Linears(const Places& places, model::Role first, model::Role bias, std::size_t size)
     : weights_(places.parameter(first)),
       biases_(places.has(bias) ? places.parameter(bias) : 0),
@@ -115,14 +128,9 @@ void Linears::forward(const Context& context, const Tensor& x, const Tensor& y,
                       bool accumulate) const {
   if (y.dtype == wide_of(y.dtype)) return multiply_and_add(context, x, y, accumulate);
   PT_CHECK(!accumulate);
-  std::vector<Buffer> buffers;
-  const Tensor sums = take_scratch(context.arena, wide_of(y.dtype), std::min(kRoundedRows, y.rows),
-                                   y.cols, buffers);
-  for (std::int64_t begin = 0; begin < y.rows; begin += kRoundedRows) {
-    const std::int64_t rows = std::min(kRoundedRows, y.rows - begin);
-    multiply_and_add(context, x.row_range(begin, rows), sums.row_range(0, rows), false);
-    copy_tensor(sums.row_range(0, rows), y.row_range(begin, rows));
-  }
+  multiply_in_blocks(context, y, [&](std::int64_t begin, const Tensor& block) {
+    multiply_and_add(context, x.row_range(begin, block.rows), block, false);
+  });
 }
 
 void Linears::multiply_and_add(const Context& context, const Tensor& x, const Tensor& y,

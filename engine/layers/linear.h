@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,6 +36,12 @@ void linear_input_gradient(const Tensor& dy, std::span<const Tensor> weights, co
 void queue_weight_gradient(const Tensor& x, const Tensor& dy,
                            std::span<const GradientTarget> targets,
                            std::vector<WeightProduct>& products, Stored stored = Stored::kOutIn);
+
+// Products into a y of the weights' dtype, by way of a block of sums: `multiply` makes the rows of
+// y from `begin` on that the block has.
+void multiply_in_blocks(
+    const Context& context, const Tensor& y,
+    const std::function<void(std::int64_t begin, const Tensor& block)>& multiply);
 
 // The linears of one run in a layer's parameters: their weights follow each other, and so do their
 // biases, where they have some. What weights multiply is of their dtype; products come as sums, in

@@ -55,6 +55,14 @@ void open_reports(Attempt& attempt) {
                           input.world.rank(), attempt.recipe.log.trace_steps);
 }
 
+// Its documents, in order: one comes as often as the weight of its source says.
+auto first_epoch_of(const Attempt& attempt) {
+  return packing::weighted_order(
+      attempt.recipe.seed, 0,
+      packing::sources_from(attempt.data.train->sources(),
+                            recipe::source_weights(attempt.recipe.data)));
+}
+
 void say_started(Attempt& attempt, const Start& from) {
   Reporter& reporter = *attempt.reporter;
   for (const std::string& why : from.damaged)
@@ -63,11 +71,9 @@ void say_started(Attempt& attempt, const Start& from) {
     reporter.warn(
         "the data files have changed since the checkpoint: training goes on with the "
         "index it was trained on");
+  if (attempt.input.world.rank() > 0) return;  // its events are nobody's
   const recipe::Shape& shape = attempt.shape->shape();
-  const auto order = packing::weighted_order(
-      attempt.recipe.seed, 0,
-      packing::sources_from(attempt.data.train->sources(),
-                            recipe::source_weights(attempt.recipe.data)));  // of the first epoch
+  const auto order = first_epoch_of(attempt);
   reporter.event(run::EventKind::kShapeStarted,
                  {{"shape", shape.name},
                   {"step", attempt.progress.step},

@@ -52,9 +52,7 @@ RunData open_data(const run::Plan& plan, const Progress& progress, comm::Communi
   fault::point("start.data.open_validation");
   if (const auto path = paths[1].get<std::string>(); !path.empty())
     data.validation = data::open_index(path);
-  data::check_vocabulary(*data.train, plan.recipe.data.train, plan.recipe.model);
-  if (data.validation)
-    data::check_vocabulary(*data.validation, data::held_out(plan.recipe.data), plan.recipe.model);
+  data::check_vocabulary(*data.train, data.validation.get(), plan.recipe);
   if (plan.recipe.validation.sample_tokens > 0)
     data.tokenizer = data::open_tokenizer(plan.recipe.data, plan.recipe_folder);
   data.sources_changed = paths[2].get<bool>();

@@ -134,7 +134,7 @@ def check_left_out(folder):
     (folder / "few.yaml").write_text(recipe)
     result = subprocess.run([PTRAIN, "data", folder / "few.yaml"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert "left out: 1 files that are empty or not regular" in result.stdout, result.stdout
+    assert "files left out, empty or not regular: 1" in result.stdout, result.stdout
 
 
 def check_roles():

@@ -113,6 +113,10 @@ TEST(HfConfig, BothSpellingsAtOnceMustAgree) {
   json object = json::parse(kLlama31);
   object["rope_parameters"] = object["rope_scaling"];
   EXPECT_EQ(model_of(object.dump()), model_of(kLlama31));
+  object["rope_parameters"]["rope_theta"] = object["rope_theta"];
+  object["rope_scaling"]["type"] = object["rope_scaling"]["rope_type"];
+  object["rope_scaling"].erase("rope_type");
+  EXPECT_EQ(model_of(object.dump()), model_of(kLlama31));
   object["rope_parameters"] = {{"rope_type", "default"}};
   const auto config = from_hf_config(object.dump());
   ASSERT_FALSE(config);

@@ -128,6 +128,16 @@ TEST_F(Formats, AnEndTokenNeedsAFileThatItEnds) {
   EXPECT_NE(refusal("a.txt").find("data.end_token is given"), std::string::npos);
 }
 
+Error refusal_of(const Index& train, const Index* validation, const recipe::Recipe& recipe) {
+  try {
+    check_vocabulary(train, validation, recipe);
+  } catch (const EngineError& error) {
+    return error.error();
+  }
+  ADD_FAILURE() << "not refused";
+  return {};
+}
+
 TEST_F(Formats, ATokenBeyondTheVocabularyHasAPlace) {
   data_.tokenizer = "none";
   data_.end_token = 9;
@@ -135,25 +145,25 @@ TEST_F(Formats, ATokenBeyondTheVocabularyHasAPlace) {
   write("b.bin", raw<std::uint16_t>({1, 9, 2, 9, 3, 300, 9}));
   data_.train = {{"a.bin"}, {"b.bin"}};
   const auto index = open_index(prepare_index(data_, root_.string()).train);
-  recipe::Model model;
-  model.vocab_size = 301;
-  EXPECT_NO_THROW(check_vocabulary(*index, data_.train, model));
-  model.vocab_size = 300;
-  try {
-    check_vocabulary(*index, data_.train, model);
-    ADD_FAILURE() << "not refused";
-  } catch (const EngineError& error) {
-    EXPECT_EQ(error.error().message,
-              "the data holds tokens up to 300, but the model has 300; the first beyond is in "
-              "document 3 of those taken from b.bin");
-    EXPECT_NE(error.error().hint.find("model.vocab_size"), std::string::npos);
-  }
-  model.hf = "/models/own";
-  try {
-    check_vocabulary(*index, data_.train, model);
-  } catch (const EngineError& error) {
-    EXPECT_NE(error.error().hint.find("--tokenizer /models/own/tokenizer.json"), std::string::npos);
-  }
+  recipe::Recipe recipe;
+  recipe.data = data_;
+  recipe.model.vocab_size = 301;
+  EXPECT_NO_THROW(check_vocabulary(*index, index.get(), recipe));
+  recipe.model.vocab_size = 300;
+  const Error error = refusal_of(*index, nullptr, recipe);
+  EXPECT_EQ(error.message,
+            "the data holds tokens up to 300, but the model has 300; the first beyond is in "
+            "document 3 of those taken from b.bin");
+  EXPECT_NE(error.hint.find("model.vocab_size"), std::string::npos);
+  recipe.model.hf = "/models/own";
+  EXPECT_NE(refusal_of(*index, nullptr, recipe).hint.find("--tokenizer /models/own/tokenizer.json"),
+            std::string::npos);
+
+  data_.train = {{"a.bin"}};
+  recipe.data.validation = {{"a.bin"}, {"b.bin"}};
+  const auto small = open_index(prepare_index(data_, root_.string()).train);
+  EXPECT_NE(refusal_of(*small, index.get(), recipe).message.find("taken from b.bin"),
+            std::string::npos);
 }
 
 TEST_F(Formats, ARecipeMayLearnQuestionsToo) {

@@ -88,10 +88,12 @@ TEST(GroupedMatmul, OfOneThatHasMostOfTheWork) {
 
 // In threads it would end the process.
 TEST(GroupedMatmul, RefusesShapesThatDoNotFit) {
-  const Threads threads(2);
-  Experts<float, float> experts({2, 2, 2, 2});
-  experts.products.back().c = experts.products.back().c.columns(0, 9);
-  EXPECT_ANY_THROW(grouped_matmul(experts.products, {.transpose_b = true}));
+  for (const int num_threads : {1, 2}) {
+    const Threads threads(num_threads);
+    Experts<float, float> experts({2, 2, 2, 2});
+    experts.products.back().c = experts.products.back().c.columns(0, 9);
+    EXPECT_ANY_THROW(grouped_matmul(experts.products, {.transpose_b = true}));
+  }
 }
 
 }  // namespace
