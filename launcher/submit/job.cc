@@ -47,6 +47,13 @@ Status check_text(const std::string& field, const std::string& text) {
   return refused(field, "line breaks and control characters are not allowed", "leave them out");
 }
 
+// A long option goes by any beginning of its name, a short one has its value at its letter.
+bool may_mean(std::string_view argument, std::string_view option) {
+  if (!option.starts_with("--")) return argument.starts_with(option);
+  const std::string_view name = argument.substr(0, argument.find('='));
+  return name.starts_with("--") && option.starts_with(name);
+}
+
 // What would make of the job something that ptrain cannot follow.
 Status check_extra(const std::string& argument, std::size_t i) {
   const std::string field = fmt::format("cluster.slurm.extra.{}", i);
@@ -58,14 +65,11 @@ Status check_extra(const std::string& argument, std::size_t i) {
       "--array",    "-a",     "--wrap",   "--wait",   "-W",      "--test-only",
       "--parsable", "--hold", "--output", "-o",       "--chdir", "-D",
       "--nodes",    "-N",     "-H",       "--ntasks", "-n",      "--ntasks-per-node"};
-  for (const auto bad : kForbidden) {
-    const bool is_short = bad.size() == 2;
-    const auto name = std::string_view(argument).substr(0, argument.find('='));
-    if (is_short ? argument.starts_with(bad) : name == bad)
+  for (const auto bad : kForbidden)
+    if (may_mean(argument, bad))
       return refused(
           field, fmt::format("{} would make another job of it than ptrain plans and follows", bad),
           "leave it out");
-  }
   return {};
 }
 

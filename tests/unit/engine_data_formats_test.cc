@@ -81,7 +81,8 @@ TEST_F(Formats, ALineOfJsonIsADocument) {
   write("a.jsonl", R"({"text": "one"}
 
 {"prompt": "2+2=", "completion": "4"}
-{"prompt": "hi", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})");
+{"prompt": "hi", "messages": [{"role": "user", "content": "hi"}, )"
+                   R"({"role": "assistant", "content": "yo"}]})");
   const auto index = index_of("a.jsonl");
   ASSERT_EQ(index->num_documents(), 3);
   EXPECT_EQ(text_of(*index, 0), "one$");

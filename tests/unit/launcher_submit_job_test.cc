@@ -111,8 +111,8 @@ TEST(Job, ControlCharactersReachNeitherSbatchNorScript) {
 }
 
 TEST(Job, ExtraMayNotMakeAnotherJobOfIt) {
-  for (const char* bad : {"--array=1-3", "-a1-3", "--wrap=true", "--output=x", "-ox", "--nodes=9",
-                          "-N9", "--test-only", "node3", ""}) {
+  for (const char* bad : {"--array=1-3", "--arr=1-3", "--hol", "-a1-3", "--wrap=true", "--output=x",
+                          "-ox", "--nodes=9", "-N9", "--test-only", "node3", ""}) {
     Job job = job_of({});
     job.cluster.slurm.extra = {bad};
     EXPECT_NE(refusal(job), "") << bad;
