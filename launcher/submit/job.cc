@@ -93,6 +93,18 @@ std::string as_text(const std::string& path) {
   return base::to_text(base::Command{{path}, {}});  // quoted as a shell takes it
 }
 
+std::string setup_of(const recipe::Cluster& cluster) {
+  if (cluster.setup.empty()) return "";
+  const bool is_array = num_tasks(cluster.slurm) > 0;
+  std::string out = "\n# cluster.setup of the recipe; a line that fails ends the job";
+  out += is_array ? ", and takes the tasks that wait out of the queue.\ntrap 'scancel "
+                    "--state=PENDING \"$SLURM_ARRAY_JOB_ID\"' EXIT\n"
+                  : ".\n";
+  out += "set -e\n";
+  for (const auto& line : cluster.setup) out += line + "\n";
+  return out + "set +e\n" + (is_array ? "trap - EXIT\n" : "");
+}
+
 }  // namespace
 
 int num_tasks(const Slurm& slurm) { return recipe::num_tasks(slurm.array).value_or(0); }
@@ -152,11 +164,7 @@ std::string script_of(const Job& job) {
       job.directory.root, as_text(job.directory.script()));
   for (const auto& argument : arguments_of(job))
     out += fmt::format("#SBATCH {}\n", quoted_argument(argument));
-  if (!job.cluster.setup.empty()) {
-    out += "\n# cluster.setup of the recipe; a line that fails ends the job.\nset -e\n";
-    for (const auto& line : job.cluster.setup) out += line + "\n";
-    out += "set +e\n";
-  }
+  out += setup_of(job.cluster);
   out += fmt::format(
       "\n# Starts the ranks, watches them, and writes the verdict. It takes this shell's place, so "
       "that\n# signals of Slurm reach it.\nexec {} supervise {}\n",

@@ -84,6 +84,13 @@ class ArrayTest(FakeRuns):
         steps = [line["step"] for line in whole_lines(self.work / "chain/metrics.jsonl")]
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
 
+    def test_a_setup_that_fails_ends_all_of_it(self):
+        array = self.submitted("unset", "cluster.setup=['exit 7']")
+        until(lambda: not self.queue(), 60, "all has ended")
+        self.assertEqual(self.status("unset")["job"], f"{array}_1")
+        logs = sorted(path.name for path in (self.work / "unset/logs").glob("slurm-*.out"))
+        self.assertEqual(logs, [f"slurm-{array}_1.out"])
+
     def test_stop_ends_all_of_it(self):
         array = self.submitted("stopped")
         self.trains_in(f"{array}_1", "stopped")

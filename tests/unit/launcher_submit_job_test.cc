@@ -110,6 +110,20 @@ TEST(Job, ControlCharactersReachNeitherSbatchNorScript) {
   EXPECT_NE(refusal(job).find("--directory"), std::string::npos);
 }
 
+// What fails in one task would fail in all.
+TEST(Job, ASetupThatFailsEndsTheArray) {
+  recipe::Slurm slurm;
+  slurm.array = "3";
+  Job job = job_of(slurm);
+  job.cluster.setup = {"module load openmpi"};
+  EXPECT_NE(script_of(job).find("trap 'scancel --state=PENDING \"$SLURM_ARRAY_JOB_ID\"' EXIT\n"
+                                "set -e\n"
+                                "module load openmpi\n"
+                                "set +e\n"
+                                "trap - EXIT\n"),
+            std::string::npos);
+}
+
 TEST(Job, ExtraMayNotMakeAnotherJobOfIt) {
   for (const char* bad : {"--array=1-3", "--arr=1-3", "--hol", "-a1-3", "--wrap=true", "--output=x",
                           "-ox", "--nodes=9", "-N9", "--test-only", "node3", ""}) {
