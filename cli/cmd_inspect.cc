@@ -158,9 +158,24 @@ Result<ExitCode> cmd_explain(const InspectArguments& arguments) {
 
 namespace {
 
-// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. Of an array those
-// tasks go first that would begin as soon as the one that runs has ended. False: there is no job
-// that could be stopped.
+Status signal_job(const std::string& job, bool now) {
+  PTRAIN_CHECK(submit::signal_script(job, "USR2"));
+  return now ? submit::signal_script(job, "TERM") : Status{};
+}
+
+// Those tasks go first that would begin as soon as the one that runs has ended; it is signalled
+// even where that fails.
+Status stop_array(const std::string& array, const submit::JobState& before, bool now) {
+  const Status cancelled = supervise::cancel_waiting(array);
+  const submit::JobState state = submit::look_up(array);  // another may have begun meanwhile
+  const bool runs = state.phase == submit::JobPhase::kRunning;
+  if (runs || state.phase == submit::JobPhase::kUnknown)
+    PTRAIN_CHECK(signal_job(name_of(array, runs ? state : before), now));
+  return cancelled;
+}
+
+// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. False: there is no
+// job that could be stopped.
 Result<bool> stop_job(const run::Directory& directory, bool now) {
   if (!submit::has_job(directory)) return false;
   PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
@@ -172,10 +187,8 @@ Result<bool> stop_job(const run::Directory& directory, bool now) {
     return true;
   }
   if (state.phase != submit::JobPhase::kRunning) return false;
-  if (file.num_tasks > 0) PTRAIN_CHECK(supervise::cancel_waiting(file.job));
-  const std::string running = name_of(file.job, state);
-  PTRAIN_CHECK(submit::signal_script(running, "USR2"));
-  if (now) PTRAIN_CHECK(submit::signal_script(running, "TERM"));
+  PTRAIN_CHECK(file.num_tasks > 0 ? stop_array(file.job, state, now)
+                                  : signal_job(name_of(file.job, state), now));
   return true;
 }
 

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <string.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 
@@ -61,7 +64,7 @@ Status check_job(const run::Directory& directory, const submit::JobFile& before,
 std::optional<run::Verdict> end_before(const run::Directory& directory,
                                        const submit::JobFile& before, const submit::JobFile& now) {
   const bool follows = now.job == before.job && now.task != before.task && !before.task.empty();
-  if (!follows || !submit::has_verdict_of_task(directory)) return std::nullopt;
+  if (!follows || !submit::has_verdict(directory, before)) return std::nullopt;
   const auto verdict = supervise::read_verdict(directory.verdict());
   if (!verdict || supervise::is_end_of_job(verdict->code)) return std::nullopt;
   return *verdict;
@@ -120,13 +123,38 @@ void leave_verdict(const run::Directory& directory, const Error& error) {
   (void)supervise::EventLog(directory).write(verdict);
 }
 
+// The number of the array that this is a task of, which need not have come as far as to write it;
+// empty: it is none.
+std::string own_array(const run::Directory& directory) {
+  const auto file = submit::read_job(directory);
+  const submit::JobFile now = file ? begun(*file) : submit::JobFile{};
+  return now.task.empty() ? "" : now.job;
+}
+
 // Tasks that wait would only find that the run has ended.
-void end_array(const run::Directory& directory, ExitCode code) {
-  if (supervise::is_end_of_job(code)) return;
-  const auto job = submit::read_job(directory);
-  if (!job || job->task.empty()) return;
-  if (const auto done = supervise::cancel_waiting(job->job); !done)
+void end_array(const std::string& array, ExitCode code) {
+  if (array.empty() || supervise::is_end_of_job(code)) return;
+  if (const auto done = supervise::cancel_waiting(array); !done)
     say("warning: " + error_line(done.error()));
+}
+
+// Slurm lets a task begin while the one before it still ends, which may take as long as KillWait,
+// 30 s where a site has set no other.
+Result<supervise::RunLock> lock_in_turn(const run::Directory& directory, const std::string& array,
+                                        supervise::StopSignals& signals) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(array.empty() ? 0 : 120);
+  for (;;) {
+    auto lock = supervise::RunLock::take(directory);
+    if (lock || lock.error().code != ExitCode::kUsage || Clock::now() >= end) return lock;
+    pollfd wake{signals.file(), POLLIN, 0};
+    ::poll(&wake, 1, 500);
+    if (const auto signal = signals.next())
+      return fail(ExitCode::kStopped,
+                  fmt::format("stopped on request (signal {}) while {}",
+                              sigabbrev_np(signal->number), lock.error().message),
+                  "continue with " + supervise::resume_command(directory));
+  }
 }
 
 }  // namespace
@@ -137,10 +165,11 @@ Result<ExitCode> cmd_supervise(const SuperviseArguments& arguments) {
                     [&] { return is_regular_file(run::Directory{arguments.run}.plan()); });
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
   supervise::StopSignals signals;
-  PTRAIN_TRY(const auto lock, supervise::RunLock::take(directory));
+  const std::string array = own_array(directory);
+  PTRAIN_TRY(const auto lock, lock_in_turn(directory, array, signals));
   auto code = train(directory, lock, signals);
   if (!code) leave_verdict(directory, code.error());
-  end_array(directory, code ? *code : code.error().code);
+  end_array(array, code ? *code : code.error().code);
   return code;
 }
 

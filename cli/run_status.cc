@@ -45,13 +45,13 @@ Status add_job(const run::Directory& directory, RunStatus& status) {
   const submit::JobState job = submit::look_up(file.job);
   status.job = submit::name_of(file.job, job);
   status.job_state = submit::in_words(job);
-  const bool has_verdict = submit::has_verdict_of_job(directory);
+  const bool has_verdict = submit::has_verdict(directory, file);
   const bool ends = job.word == "COMPLETING" && has_verdict;
   if (job.phase == submit::JobPhase::kWaiting) status.state = "queued";
   if (job.phase == submit::JobPhase::kRunning && !ends) status.state = "running";
   if (!submit::is_over(job) || status.state == "running" || has_verdict) return {};
   const auto ending =
-      submit::ending_of(status.job, job, is_regular_file(directory.job_output(name_of(file))),
+      submit::ending_of(status.job, job, is_regular_file(directory.job_output(status.job)),
                         supervise::resume_command(directory));
   status.state = state_of(ending.code);
   status.code = static_cast<int>(ending.code);

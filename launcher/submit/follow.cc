@@ -86,7 +86,7 @@ void Follower::ask_slurm() {
 }
 
 std::optional<ExitCode> Follower::verdict() const {
-  if (!has_verdict_of_job(directory_)) return {};
+  if (!has_verdict(directory_, job_)) return {};
   const auto read = supervise::read_verdict(directory_.verdict());
   return read ? std::optional(read->code) : std::nullopt;
 }
@@ -94,8 +94,8 @@ std::optional<ExitCode> Follower::verdict() const {
 Result<std::optional<ExitCode>> Follower::finish() {
   copy_output();
   if (const auto code = verdict()) return code;
-  const Ending ending = ending_of(name_of(job_.job, state_), state_,
-                                  is_regular_file(directory_.job_output(name_of(job_))),
+  const std::string name = name_of(job_.job, state_);
+  const Ending ending = ending_of(name, state_, is_regular_file(directory_.job_output(name)),
                                   supervise::resume_command(directory_));
   return fail(ending.code, ending.reason, ending.next);
 }

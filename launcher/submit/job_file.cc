@@ -57,9 +57,9 @@ Result<JobFile> job_file_from_text(std::string_view text) {
       .get("recipe_hash", file.recipe_hash)
       .get("plan_hash", file.plan_hash)
       .get("build", file.build)
-      .get("started", file.started)
-      .get("num_tasks", file.num_tasks)
-      .get("task", file.task);
+      .get("started", file.started);
+  if (json.contains("num_tasks")) reader.get("num_tasks", file.num_tasks);
+  if (json.contains("task")) reader.get("task", file.task);
   PTRAIN_CHECK(reader.status());
   return file;
 }
@@ -88,6 +88,7 @@ Status write_job(const run::Directory& directory, const JobFile& file) {
 
 Status set_number(const run::Directory& directory, const std::string& job) {
   PTRAIN_TRY(JobFile file, read_job(directory));
+  if (file.started) return {};
   file.job = job;
   return write_job(directory, file);
 }
@@ -109,12 +110,8 @@ Status check_unchanged(const run::Directory& directory, const JobFile& submitted
               "submit it again with " + resume);
 }
 
-bool has_verdict_of_job(const run::Directory& directory) {
-  return has_verdict_since(directory, directory.script());
-}
-
-bool has_verdict_of_task(const run::Directory& directory) {
-  return has_verdict_since(directory, directory.job());
+bool has_verdict(const run::Directory& directory, const JobFile& file) {
+  return has_verdict_since(directory, file.num_tasks > 0 ? directory.job() : directory.script());
 }
 
 }  // namespace ptrain::submit

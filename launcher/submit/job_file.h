@@ -31,7 +31,7 @@ Result<JobFile> describe(const run::Directory& directory, const std::string& rec
 
 Result<JobFile> read_job(const run::Directory& directory);  // an error where none was submitted
 Status write_job(const run::Directory& directory, const JobFile& file);
-// The number that sbatch gave, while the job may already have begun to change the file.
+// The number that sbatch gave. A job that has begun knows it, and has written it itself.
 Status set_number(const run::Directory& directory, const std::string& job);
 // Whether a job was submitted for the run, at any time.
 bool has_job(const run::Directory& directory);
@@ -39,9 +39,8 @@ bool has_job(const run::Directory& directory);
 // Error: what is to be trained is no longer what was submitted, or this is another ptrain.
 Status check_unchanged(const run::Directory& directory, const JobFile& submitted);
 
-// Whether verdict.json was written since the job was submitted, by whatever attempt.
-bool has_verdict_of_job(const run::Directory& directory);
-// Whether it was written since the task began that job.json names.
-bool has_verdict_of_task(const run::Directory& directory);
+// Whether verdict.json was written since the job was submitted, by whatever attempt; of an array:
+// since the task began that job.json names.
+bool has_verdict(const run::Directory& directory, const JobFile& file);
 
 }  // namespace ptrain::submit

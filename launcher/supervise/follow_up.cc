@@ -34,7 +34,7 @@ std::string follow_up_text(AtTimeLimit how, const std::string& job) {
 }
 
 std::string next_task_text(const std::string& next) {
-  return fmt::format("task {} of the job array goes on", next);
+  return fmt::format("task {} of the job array goes on, where it is still in the queue", next);
 }
 
 Status cancel_waiting(const std::string& array) {

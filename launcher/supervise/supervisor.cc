@@ -336,7 +336,10 @@ run::Verdict Supervisor::attempts() {
     tell_what_follows(verdict);
     if (decision.action == AfterAttempt::kFinish) return verdict;
     if (decision.action == AfterAttempt::kRestart) {
-      if (auto last = prepare_restart(decision, verdict)) return *last;
+      if (auto last = prepare_restart(decision, verdict)) {
+        tell_what_follows(*last);
+        return *last;
+      }
       shape = next_shape();
     } else {
       shape = end.next_shape;

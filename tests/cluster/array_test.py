@@ -9,6 +9,7 @@ Ends with 77, and the reason, where no cluster can be started.
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -26,9 +27,10 @@ LIMIT = "cluster.setup=['[ $SLURM_ARRAY_TASK_ID != 1 ] || scontrol update job=$S
 class ArrayTest(FakeRuns):
     folder, binary, fake_ptrain, state = FOLDER, PTRAIN, FAKE, "state-array"
 
-    def submitted(self, name, *options):
-        """A run without an end in an array of three jobs: the number of the array."""
-        self.login("run", "long.yaml", DP, "-N2", "--array=3", "--time=10", "--detach", "--directory", name, *options)
+    def submitted(self, name, *options, tasks=3):
+        """A run without an end in an array of jobs: the number of the array."""
+        self.login("run", "long.yaml", DP, "-N2", f"--array={tasks}", "--time=10", "--detach", "--directory", name,
+                   *options)
         return self.read(name, "job.json")["job"]
 
     def status(self, name):
@@ -62,7 +64,7 @@ class ArrayTest(FakeRuns):
         self.assertIn(f"slurm-{array}_1.out", self.login("logs", "chain"))
         until(lambda: (self.work / "chain/verdict.json").exists(), 60, "the time is up")
         first = self.read("chain", "verdict.json")
-        self.assertEqual((first["code"], first["next"]), (21, f"task {array}_2 of the job array goes on"))
+        self.assertEqual((first["code"], first["next"]), (21, f"task {array}_2 of the job array goes on, where it is still in the queue"))
 
         self.trains_in(f"{array}_2", "chain")
         again = self.events("chain", "shape_started")[-1]
@@ -91,6 +93,36 @@ class ArrayTest(FakeRuns):
         logs = sorted(path.name for path in (self.work / "unset/logs").glob("slurm-*.out"))
         self.assertEqual(logs, [f"slurm-{array}_1.out"])
 
+    def test_a_changed_recipe_ends_all_of_it(self):
+        hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
+        self.cluster.wait(hold, "RUNNING")
+        array = self.submitted("changed")
+        with (self.work / "changed/recipe.yaml").open("a") as recipe:
+            recipe.write("# changed\n")
+        self.cluster.run("scancel", hold)
+        until(lambda: not self.queue(), 60, "all has ended")
+        self.assertIn("was changed after", self.status("changed")["reason"])
+        logs = sorted(path.name for path in (self.work / "changed/logs").glob("slurm-*.out"))
+        self.assertEqual(logs, [f"slurm-{array}_1.out"])
+
+    def test_the_last_task_dies_without_a_word(self):
+        hold = self.cluster.submit("sleep 300", "-N4", "--exclusive")
+        self.cluster.wait(hold, "RUNNING")
+        array = self.submitted("died", tasks=2)
+        # As long as a task before this would still end.
+        with subprocess.Popen(["flock", self.work / "died/lock", "sleep", "10"]):
+            self.cluster.run("scancel", hold)
+        self.trains_in(f"{array}_1", "died")
+        self.cluster.run("scancel", "--signal=USR1", "--batch", f"{array}_1", check=False)
+        self.trains_in(f"{array}_2", "died")
+        self.assertEqual(self.read("died", "verdict.json")["code"], 21)
+        home = self.cluster.job(f"{array}_2")["BatchHost"]
+        self.cluster.run("pkill", "-KILL", "-f", "ptrain supervise", on=home)
+        until(lambda: not self.queue(), 60, "all has ended")
+        ended = self.status("died")
+        self.assertEqual((ended["state"], ended["job"]), ("failed", f"{array}_2"))
+        self.assertIn("without a verdict", ended["reason"])
+
     def test_stop_ends_all_of_it(self):
         array = self.submitted("stopped")
         self.trains_in(f"{array}_1", "stopped")
@@ -98,8 +130,8 @@ class ArrayTest(FakeRuns):
         self.cluster.run("scancel", "--signal=USR1", "--batch", f"{array}_1", check=False)
         self.trains_in(f"{array}_2", "stopped")
         told = self.read("stopped", "verdict.json")
-        self.assertEqual((told["code"], told["next"]), (21, f"task {array}_2 of the job array goes on"))
-        self.assertEqual(set(self.queue().values()), {"RUNNING", "PENDING"})
+        self.assertEqual((told["code"], told["next"]), (21, f"task {array}_2 of the job array goes on, where it is still in the queue"))
+        until(lambda: set(self.queue().values()) == {"RUNNING", "PENDING"}, 60, "the first has ended")
         self.login("stop", "stopped")
         until(lambda: not self.queue(), 60, "all has ended")
         self.assertEqual((self.status("stopped")["code"], self.status("stopped")["job"]), (20, f"{array}_2"))

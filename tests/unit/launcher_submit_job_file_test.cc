@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "launcher/base/file.h"
 #include "launcher/submit/job_file.h"
@@ -31,6 +32,11 @@ TEST_F(JobFiles, RoundTrip) {
   const auto read = job_file_from_text(to_text(file));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, file);
+  auto json = nlohmann::json::parse(to_text(file));
+  json.erase("num_tasks");
+  json.erase("task");
+  EXPECT_EQ(job_file_from_text(json.dump()),
+            (JobFile{"12", "/home/me/a b.yaml", "1", "2", "3", true}));
   EXPECT_FALSE(job_file_from_text("{}"));
   EXPECT_FALSE(job_file_from_text("{\"job\": 12}"));
 }
@@ -53,6 +59,14 @@ TEST_F(JobFiles, CountOnceSlurmHasTakenIt) {
   EXPECT_EQ(read_job(directory)->recipe_hash, file->recipe_hash);
 }
 
+// It may begin before the one who submitted it knows its number.
+TEST_F(JobFiles, WhatAJobWroteThatHasBegunStays) {
+  const JobFile begun{"12", "/a.yaml", "1", "2", "3", true, 4, "1"};
+  ASSERT_TRUE(write_job(directory, begun));
+  ASSERT_TRUE(set_number(directory, "13"));
+  EXPECT_EQ(*read_job(directory), begun);
+}
+
 TEST_F(JobFiles, ChangesAfterSubmissionAreSeen) {
   const JobFile file = *describe(directory, "/a.yaml");
   EXPECT_TRUE(check_unchanged(directory, file));
@@ -72,11 +86,11 @@ TEST_F(JobFiles, ChangesAfterSubmissionAreSeen) {
 TEST_F(JobFiles, VerdictsOfEarlierJobsDoNotCount) {
   using std::chrono::seconds;
   ASSERT_TRUE(publish_file(directory.script(), ""));
-  EXPECT_FALSE(has_verdict_of_job(directory));
+  EXPECT_FALSE(has_verdict(directory, {}));
   ASSERT_TRUE(publish_file(directory.verdict(), "{}"));
-  EXPECT_TRUE(has_verdict_of_job(directory));
+  EXPECT_TRUE(has_verdict(directory, {}));
   fs::last_write_time(directory.verdict(), fs::last_write_time(directory.script()) - seconds(2));
-  EXPECT_FALSE(has_verdict_of_job(directory));
+  EXPECT_FALSE(has_verdict(directory, {}));
 }
 
 // The verdict of a task before counts for the run, not for the task that has begun since.
@@ -87,10 +101,12 @@ TEST_F(JobFiles, VerdictsOfEarlierTasksDoNotCountForALaterOne) {
   const auto now = fs::last_write_time(directory.job());
   fs::last_write_time(directory.script(), now - seconds(4));
   fs::last_write_time(directory.verdict(), now - seconds(2));
-  EXPECT_TRUE(has_verdict_of_job(directory));
-  EXPECT_FALSE(has_verdict_of_task(directory));
+  JobFile array;
+  array.num_tasks = 3;
+  EXPECT_TRUE(has_verdict(directory, {}));
+  EXPECT_FALSE(has_verdict(directory, array));
   fs::last_write_time(directory.verdict(), now);
-  EXPECT_TRUE(has_verdict_of_task(directory));
+  EXPECT_TRUE(has_verdict(directory, array));
 }
 
 run::Plan plan_on(std::vector<std::string> nodes) {

@@ -67,7 +67,8 @@ TEST_F(FollowUp, AtTheTimeLimitWhatTheRecipeAsksFor) {
 
 TEST(FollowUpText, NamesTheJobThatGoesOn) {
   using recipe::AtTimeLimit;
-  EXPECT_EQ(next_task_text("7_2"), "task 7_2 of the job array goes on");
+  EXPECT_EQ(next_task_text("7_2"),
+            "task 7_2 of the job array goes on, where it is still in the queue");
   EXPECT_EQ(follow_up_text(AtTimeLimit::kStop, "7"), "");
   EXPECT_EQ(follow_up_text(AtTimeLimit::kRequeue, "7"), "Slurm starts job 7 again, and it goes on");
   EXPECT_EQ(follow_up_text(AtTimeLimit::kChain, "7"), "a job that follows 7 goes on");
