@@ -174,22 +174,25 @@ Status stop_array(const std::string& array, const submit::JobState& before, bool
   return cancelled;
 }
 
-// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. False: there is no
-// job that could be stopped.
-Result<bool> stop_job(const run::Directory& directory, bool now) {
-  if (!submit::has_job(directory)) return false;
+std::string stopping_text(bool now) {
+  return now ? "stopping now" : "stopping after the step, with a checkpoint of what was trained";
+}
+
+// A run in a Slurm job: its supervisor may be on any node, and Slurm reaches it. What was done;
+// empty: there is no job that could be stopped.
+Result<std::string> stop_job(const run::Directory& directory, bool now) {
+  if (!submit::has_job(directory)) return "";
   PTRAIN_TRY(const submit::JobFile file, submit::read_job(directory));
   const submit::JobState state = submit::look_up(file.job);
   if (state.phase == submit::JobPhase::kWaiting) {
     PTRAIN_CHECK(submit::cancel(file.job));
-    say(fmt::format("ptrain: {} {} had not begun, and was taken out of the queue",
-                    file.task.empty() ? "job" : "what was left of job", file.job));
-    return true;
+    return fmt::format("{} {} had not begun, and was taken out of the queue",
+                       file.task.empty() ? "job" : "what was left of job", file.job);
   }
-  if (state.phase != submit::JobPhase::kRunning) return false;
+  if (state.phase != submit::JobPhase::kRunning) return "";
   PTRAIN_CHECK(file.num_tasks > 0 ? stop_array(file.job, state, now)
                                   : signal_job(name_of(file.job, state), now));
-  return true;
+  return stopping_text(now);
 }
 
 Status stop_here(const run::Directory& directory, bool now) {
@@ -206,10 +209,12 @@ Status stop_here(const run::Directory& directory, bool now) {
 
 Result<ExitCode> cmd_stop(const InspectArguments& arguments) {
   PTRAIN_TRY(const run::Directory directory, supervise::open_run(arguments.run));
-  PTRAIN_TRY(const bool by_slurm, stop_job(directory, arguments.now));
-  if (!by_slurm) PTRAIN_CHECK(stop_here(directory, arguments.now));
-  say(arguments.now ? "ptrain: stopping now"
-                    : "ptrain: stopping after the step, with a checkpoint of what was trained");
+  PTRAIN_TRY(std::string done, stop_job(directory, arguments.now));
+  if (done.empty()) {
+    PTRAIN_CHECK(stop_here(directory, arguments.now));
+    done = stopping_text(arguments.now);
+  }
+  say("ptrain: " + done);
   return ExitCode::kDone;
 }
 
