@@ -143,13 +143,19 @@ class Finder {
     }
   }
 
-  // Beside quantised weights there are their scales, which are no mistake of their own.
+  // Beside a quantised weight there are its scales, which are no mistake of their own.
+  bool is_scale(const std::string& name) const {
+    for (const auto& [dtype, names] : foreign_)
+      for (const std::string& weight : names)
+        if (name.starts_with(weight.substr(0, weight.rfind('.') + 1))) return true;
+    return false;
+  }
+
   void check_rest() {
-    if (!foreign_.empty()) return;
     const std::set<std::string> used(import_.names.begin(), import_.names.end());
     for (const auto& [name, stored] : contents_.tensors)
       if (!used.contains(name) && name != import_.tied_copy && !is_buffer(name) &&
-          !predicts_further(name))
+          !predicts_further(name) && !is_scale(name))
         complain(name, "is no parameter of the model");
   }
 

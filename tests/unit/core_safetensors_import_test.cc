@@ -164,17 +164,20 @@ TEST(SafetensorsImport, RefusesWhatAreNoWeights) {
   EXPECT_TRUE(has(text, "is F8_E4M3; weights are F32")) << text;
 }
 
-// All of a quantiser in a line and with its own remedy, its scales unsaid.
+// All of a quantiser in a line and with its own remedy, its scales unsaid, but not what else is
+// odd.
 TEST(SafetensorsImport, NamesQuantisedWeightsOnce) {
   std::vector<Tensor> tensors = tensors_of(architecture(false));
   for (std::size_t i = 1; i < tensors.size(); ++i) tensors[i].dtype = "F8_E4M3";
-  tensors.push_back({"model.embed_tokens.weight_scale_inv", "F32", {1}});
+  tensors.push_back({"model.layers.0.self_attn.q_proj.weight_scale_inv", "F32", {1}});
+  tensors.push_back({"unknown.weight", "F32", {1}});
   const auto import =
       find_parameters(contents_of({{kSingleFile, file_of(tensors)}}), architecture(false));
   ASSERT_FALSE(import);
   const std::string& text = import.error().message;
-  EXPECT_TRUE(has(text, fmt::format("is F8_E4M3, as are {} more;", tensors.size() - 3))) << text;
-  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_TRUE(has(text, fmt::format("is F8_E4M3, as are {} more;", tensors.size() - 4))) << text;
+  EXPECT_TRUE(has(text, "'unknown.weight' is no parameter of the model")) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2) << text;
   EXPECT_TRUE(has(import.error().hint, "quantised")) << import.error().hint;
 }
 
