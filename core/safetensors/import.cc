@@ -88,7 +88,7 @@ class Finder {
   std::string remedy() const {
     if (!foreign_.empty())
       return "give the weights before they were quantised, or those of transformers' "
-             "model.dequantize(), saved by save_pretrained";
+             "model.dequantize(), saved by save_pretrained, with their own config.json";
     if (contents_.is_pickled)
       return "save them as safetensors, with transformers: "
              "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER)";
