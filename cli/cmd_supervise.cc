@@ -17,6 +17,7 @@
 #include "launcher/cluster/slurm.h"
 #include "launcher/recipe/yaml.h"
 #include "launcher/submit/job_file.h"
+#include "launcher/submit/job_state.h"
 #include "launcher/submit/rank_map.h"
 #include "launcher/supervise/event_log.h"
 #include "launcher/supervise/follow_up.h"
@@ -74,7 +75,7 @@ std::optional<run::Verdict> end_before(const run::Directory& directory,
 std::string task_after(const submit::JobFile& now) {
   const int number = std::atoi(now.task.c_str());
   if (now.task.empty() || number >= now.num_tasks) return "";
-  return fmt::format("{}_{}", now.job, number + 1);
+  return submit::name_of(now.job, std::to_string(number + 1));
 }
 
 // The plan on the nodes that Slurm gave.

@@ -128,7 +128,10 @@ class Finder {
     const auto found = contents_.tensors.find(name);
     if (found == contents_.tensors.end()) return complain(name, "is missing");
     const Tensor& tensor = found->second.tensor;
-    if (!is_weight(tensor.dtype)) return foreign_[tensor.dtype].push_back(name);
+    if (!is_weight(tensor.dtype)) {
+      foreign_modules_.insert(name.substr(0, name.rfind('.')));
+      return foreign_[tensor.dtype].push_back(name);
+    }
     if (tensor.shape != shape)
       complain(name, fmt::format("has the shape [{}] instead of [{}]",
                                  fmt::join(tensor.shape, ", "), fmt::join(shape, ", ")));
@@ -143,11 +146,11 @@ class Finder {
     }
   }
 
-  // Beside a quantised weight there are its scales, which are no mistake of their own.
+  // Beside a quantised weight, in its module or below, there are its scales, which are no mistake
+  // of their own.
   bool is_scale(const std::string& name) const {
-    for (const auto& [dtype, names] : foreign_)
-      for (const std::string& weight : names)
-        if (name.starts_with(weight.substr(0, weight.rfind('.') + 1))) return true;
+    for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
+      if (foreign_modules_.contains(name.substr(0, dot))) return true;
     return false;
   }
 
@@ -174,6 +177,7 @@ class Finder {
   Import import_;
   std::vector<std::string> problems_;
   std::map<std::string, std::vector<std::string>> foreign_;  // names of tensors, by dtype
+  std::set<std::string> foreign_modules_;                    // that those are of
 };
 
 }  // namespace

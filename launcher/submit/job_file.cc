@@ -8,6 +8,7 @@
 #include "core/run/build_id.h"
 #include "core/run/json_fields.h"
 #include "launcher/base/file.h"
+#include "launcher/submit/job_state.h"
 #include "launcher/supervise/run_folder.h"
 
 namespace ptrain::submit {
@@ -32,9 +33,7 @@ bool has_verdict_since(const run::Directory& directory, const std::string& file)
 
 }  // namespace
 
-std::string name_of(const JobFile& file) {
-  return file.task.empty() ? file.job : file.job + "_" + file.task;
-}
+std::string name_of(const JobFile& file) { return name_of(file.job, file.task); }
 
 std::string to_text(const JobFile& file) {
   return run::dump_line({{"version", 1},

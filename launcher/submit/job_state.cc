@@ -143,8 +143,12 @@ JobState look_up(const std::string& job) {
   return out;
 }
 
+std::string name_of(const std::string& job, const std::string& task) {
+  return task.empty() ? job : job + "_" + task;
+}
+
 std::string name_of(const std::string& job, const JobState& state) {
-  return state.task.empty() ? job : job + "_" + state.task;
+  return name_of(job, state.task);
 }
 
 std::string in_words(const JobState& state) {

@@ -38,6 +38,8 @@ Result<JobState> state_in_sacct(std::string_view text);
 // Asks scontrol, and once that has forgotten the job, sacct.
 JobState look_up(const std::string& job);
 
+// As Slurm names a task of an array: "7_2"; "7" where there is no task.
+std::string name_of(const std::string& job, const std::string& task);
 // "7", or "7_2" where this is the state of a task.
 std::string name_of(const std::string& job, const JobState& state);
 
