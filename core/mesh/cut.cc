@@ -18,7 +18,6 @@ Cut cut_of(Role role, const model::Decoder& decoder) {
       return decoder.names.query_key_value.empty() ? Cut::kRows : Cut::kFused;
     case Role::kKeyValue:
       return Cut::kKeyValueHeads;
-    case Role::kEmbedding:
     case Role::kUp:
     case Role::kUpBias:
     case Role::kGated:
@@ -60,19 +59,21 @@ ParameterSpec slice_evenly(const ParameterSpec& whole, Cut cut, int index, int c
 }  // namespace
 
 Cutter::Cutter(const model::Architecture& whole, const Layout& layout, int rank,
-               model::HeadPlace head)
+               model::VocabularyPlace embedding, model::VocabularyPlace head)
     : whole_(whole),
       tp_(layout.tp),
       ep_(layout.ep),
       etp_(layout.etp),
       tp_rank_(coordinates_of(layout, rank).tp),
       expert_place_(expert_coordinates_of(layout, rank)),
+      embedding_(embedding),
       head_(head),
       kv_heads_(whole.config.num_key_value_heads),
       head_dim_(whole.config.head_dim) {}
 
 std::vector<ParameterSpec> Cutter::dense(const ParameterSpec& parameter) const {
-  if (parameter.role == Role::kHead) return {head_rows(parameter)};
+  if (parameter.role == Role::kEmbedding) return {rows_at(parameter, embedding_)};
+  if (parameter.role == Role::kHead) return {rows_at(parameter, head_)};
   if (tp_ == 1) return {parameter};
   switch (cut_of(parameter.role, whole_.decoder)) {
     case Cut::kWhole:
@@ -99,10 +100,10 @@ std::vector<ParameterSpec> Cutter::expert(const ParameterSpec& parameter, int nu
 
 std::int64_t Cutter::kv_heads() const { return model::key_heads_of_rank(kv_heads_, tp_); }
 
-ParameterSpec Cutter::head_rows(const ParameterSpec& parameter) const {
+ParameterSpec Cutter::rows_at(const ParameterSpec& parameter, const model::VocabularyPlace& place) {
   const std::int64_t rows = parameter.shape.front();
-  const std::int64_t begin = head_.first_row(rows, head_.rank);
-  return slice(parameter, Cut::kRows, begin, head_.first_row(rows, head_.rank + 1) - begin);
+  const std::int64_t begin = place.first_row(rows, place.rank);
+  return slice(parameter, Cut::kRows, begin, place.first_row(rows, place.rank + 1) - begin);
 }
 
 ParameterSpec Cutter::repeated(ParameterSpec part, int sum_ranks) const {

@@ -91,6 +91,7 @@ std::string to_string(const Layout& layout) {
   degree("virtual", layout.num_virtual);
   if (layout.pp > 1 && !layout.schedule.empty()) text += layout.schedule + " ";
   if (layout.pp > 1 && !layout.schedule_csv.empty()) text += "csv ";
+  if (layout.spread_embedding) text += "spread_embedding ";
   if (layout.spread_head) text += "spread_head ";
   if (layout.num_shards() > 1) text += fmt::format("zero{} ", layout.zero);
   text += fmt::format("mb{}x{}", layout.micro_batch, layout.num_micro_batches);

@@ -24,7 +24,8 @@ struct Layout {
   std::string schedule = {};           // by name (core/schedule/catalogue.h); empty where pp is 1
   std::string schedule_csv = {};       // the user's own order, in place of a name
   std::vector<int> stage_layers = {};  // layers of each stage; embedding and head are layers too
-  bool spread_head = false;            // all pipeline ranks share the head's matrix and loss
+  bool spread_embedding = false;       // all pipeline ranks share the embedding's matrix
+  bool spread_head = false;            // the same for the head's matrix and loss
   int ep = 1;                          // ranks that share the experts of a layer
   int etp = 1;                         // ranks that share one expert
   int zero = 1;                        // 1, 2 or 3; matters where shard > 1

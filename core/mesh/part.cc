@@ -6,7 +6,7 @@
 
 #include "core/mesh/cut.h"
 #include "core/mesh/divisible.h"
-#include "core/mesh/spread_head.h"
+#include "core/mesh/spread_vocabulary.h"
 #include "core/mesh/stages.h"
 #include "core/model/build.h"
 
@@ -41,7 +41,7 @@ Architecture with_sizes_of_part(const Architecture& whole, const Layout& layout)
   return part;
 }
 
-// Layers of the stages that pipeline rank `pp` holds, and a head that it shares.
+// Layers of the stages that pipeline rank `pp` holds, and the ends of the model that it shares.
 Result<std::vector<bool>> held_layers(const Architecture& whole, const Layout& layout, int pp) {
   std::vector<bool> held(whole.layers.size(), false);
   PTRAIN_TRY(const auto stages, layers_of_stages(layout, static_cast<int>(held.size())));
@@ -49,6 +49,7 @@ Result<std::vector<bool>> held_layers(const Architecture& whole, const Layout& l
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int layer = stages[stage].begin; ranks[stage] == pp && layer < stages[stage].end; ++layer)
       held[static_cast<std::size_t>(layer)] = true;
+  held.front() = held.front() || layout.spread_embedding;
   held.back() = held.back() || layout.spread_head;
   return held;
 }
@@ -71,8 +72,10 @@ class Assembler {
         places_(whole.parameters.size()),
         part_(sizes) {}
 
-  Architecture assemble(model::AxisPlace tensor, const model::HeadPlace& head) {
+  Architecture assemble(model::AxisPlace tensor, const model::VocabularyPlace& embedding,
+                        const model::VocabularyPlace& head) {
     part_.tensor = tensor;
+    part_.embedding = embedding;
     part_.head = head;
     for (const LayerSpec& layer : whole_.layers) {
       if (holds(layer)) add_parameters(layer);
@@ -106,10 +109,9 @@ class Assembler {
     const std::size_t begin = part_.parameters.size();
     for (const int index : layer.parameters) {
       const ParameterSpec& parameter = whole_.parameters[static_cast<std::size_t>(index)];
-      // What the head does with the stream itself is for those that have it.
-      if (layer.kind == LayerKind::kHead && !part_.head.has_stream() &&
-          parameter.role != Role::kHead)
-        continue;
+      // What an embedding or a head does with the stream itself is for those that have it.
+      const bool is_matrix = parameter.role == Role::kEmbedding || parameter.role == Role::kHead;
+      if (!part_.has_stream(layer) && !is_matrix) continue;
       if (!whole_.groups[static_cast<std::size_t>(parameter.group)].experts) {
         add(index, cutter_.dense(parameter));
         continue;
@@ -147,13 +149,17 @@ class Assembler {
     for (const int index : layer.parameters)
       for (const int place : places_[static_cast<std::size_t>(index)])
         described.parameters.push_back(place);
-    if (layer.kind == LayerKind::kHead && part_.head.is_spread()) describe_share(described);
+    if (!part_.has_stream(layer)) describe_share(described);
+    if (layer.kind == LayerKind::kHead && part_.head.is_spread())
+      described.segments.back().flops_per_token =
+          2.0 * static_cast<double>(part_.config.hidden_size * part_.num_head_rows());
   }
 
-  void describe_share(LayerSpec& head) const {
-    if (!part_.head.has_stream()) head.stash.clear();
-    head.segments.back().flops_per_token =
-        2.0 * static_cast<double>(part_.config.hidden_size * part_.num_head_rows());
+  // The group of the matrix alone: a tied head's own holds what only its stage has.
+  void describe_share(LayerSpec& shared) const {
+    shared.stash.clear();
+    const int matrix = shared.parameters.back();
+    shared.groups = {part_.parameters[static_cast<std::size_t>(matrix)].group};
   }
 
   const Architecture& whole_;
@@ -173,8 +179,8 @@ Status check_block(const ParameterSpec& parameter) {
       ExitCode::kUsage,
       fmt::format("layout: '{}' is split, but its optimizer must see {} whole", parameter.name,
                   is_run ? fmt::format("each {} elements", model::kRunElements) : "the matrix"),
-      "set tp and etp to 1 and leave the head on the last stage, or take an optimizer that works "
-      "on single elements, such as adamw");
+      "set tp and etp to 1 and leave embedding and head on their stages, or take an optimizer that "
+      "works on single elements, such as adamw");
 }
 
 // Streams, masters and sums are in one dtype, and so is what a tied head shares with the embedding.
@@ -243,10 +249,11 @@ Result<Architecture> part_with(const Architecture& sizes, const Architecture& wh
                                const Layout& layout, int rank) {
   const Coordinates place = coordinates_of(layout, rank);
   PTRAIN_TRY(auto held, held_layers(whole, layout, place.pp));
-  PTRAIN_TRY(const model::HeadPlace head, head_place_of(layout, rank));
-  const Cutter cutter(whole, layout, rank, head);
-  Architecture part =
-      Assembler(whole, sizes, cutter, std::move(held)).assemble({layout.tp, place.tp}, head);
+  PTRAIN_TRY(const model::VocabularyPlace embedding, embedding_place_of(layout, rank));
+  PTRAIN_TRY(const model::VocabularyPlace head, head_place_of(layout, rank));
+  const Cutter cutter(whole, layout, rank, embedding, head);
+  Architecture part = Assembler(whole, sizes, cutter, std::move(held))
+                          .assemble({layout.tp, place.tp}, embedding, head);
   for (const ParameterSpec& parameter : part.parameters) PTRAIN_CHECK(check_block(parameter));
   return with_context_ranks(with_expert_ranks(std::move(part), layout, rank), layout, rank);
 }
@@ -257,7 +264,7 @@ Result<std::vector<Architecture>> parts_of(const Architecture& whole, const Layo
                                            std::span<const int> ranks) {
   PTRAIN_CHECK(check_divisible(whole, layout));
   PTRAIN_CHECK(check_dtypes(whole, layout));
-  PTRAIN_CHECK(check_spread_head(whole, layout));
+  PTRAIN_CHECK(check_spread(whole, layout));
   std::vector<Architecture> parts;
   if (is_whole(layout)) {
     for (const int rank : ranks) parts.push_back(with_context_ranks(whole, layout, rank));

@@ -40,6 +40,18 @@ std::int64_t ParameterSpec::block_elements() const {
   return 1;
 }
 
+bool Architecture::has_stream(const LayerSpec& layer) const {
+  switch (layer.kind) {
+    case LayerKind::kEmbedding:
+      return embedding.has_stream();
+    case LayerKind::kBlock:
+      break;
+    case LayerKind::kHead:
+      return head.has_stream();
+  }
+  return true;
+}
+
 std::int64_t Architecture::num_head_rows() const {
   return parameters[static_cast<std::size_t>(layers.back().parameters.back())].shape.front();
 }

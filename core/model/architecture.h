@@ -8,6 +8,7 @@
 #include "core/base/result.h"
 #include "core/model/decoder.h"
 #include "core/model/parameter.h"
+#include "core/model/place.h"
 #include "core/recipe/recipe.h"
 
 namespace ptrain::model {
@@ -70,37 +71,6 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 };
 
-// The ranks of one axis that work together, and the own one among them.
-struct AxisPlace {
-  int size = 1;
-  int rank = 0;
-  bool operator==(const AxisPlace&) const = default;
-};
-
-// The ranks that share the experts of a layer, etp fastest: etp neighbours have columns of the same
-// ones.
-struct ExpertPlace {
-  int ep = 1, etp = 1;
-  int rank = 0;
-  int size() const { return ep * etp; }
-  bool operator==(const ExpertPlace&) const = default;
-};
-
-// The ranks that share the head's matrix, each with its rows for a part of the vocabulary: those of
-// the tensor axis or, where the head is spread, of the whole pipeline, tensor ranks as neighbours.
-// `num_holders` of them from `first_holder` on have the stream that the head reads.
-struct HeadPlace {
-  int size = 1;
-  int rank = 0;
-  int first_holder = 0;
-  int num_holders = 1;
-  bool is_spread() const { return size > num_holders; }
-  bool has_stream() const { return rank >= first_holder && rank < first_holder + num_holders; }
-  // Of `rows` of the whole matrix, where those of a rank begin; of the number of ranks: the end.
-  std::int64_t first_row(std::int64_t rows, int of_rank) const { return rows * of_rank / size; }
-  bool operator==(const HeadPlace&) const = default;
-};
-
 struct Architecture {
   recipe::Model config;           // every size filled in
   Decoder decoder;                // what the layers compute
@@ -112,7 +82,7 @@ struct Architecture {
   AxisPlace tensor;         // of the rank whose part this is (part.h)
   AxisPlace ring, ulysses;  // the ranks that share rows with it
   ExpertPlace experts;
-  HeadPlace head;
+  VocabularyPlace embedding, head;
 
   // Of `tokens` that the ranks of the tensor axis share, the residual stream of each holds equal
   // parts, in their order.
@@ -128,6 +98,9 @@ struct Architecture {
     return tensor_of_layer.for_weights == ForWeights::kItself ||
            (tensor_of_layer.for_weights == ForWeights::kGathered && tensor.size == 1);
   }
+  // Whether a layer that this rank holds has a stream here: not where an embedding or a head is
+  // spread and its stage is another rank's.
+  bool has_stream(const LayerSpec& layer) const;
   // Of the head's matrix, where this rank holds the head.
   std::int64_t num_head_rows() const;
   int num_groups() const { return static_cast<int>(groups.size()); }

@@ -8,7 +8,8 @@
 namespace ptrain::model {
 namespace {
 
-constexpr std::array<std::string_view, 6> kAxes{"tp", "ring", "ulysses", "ep", "rows", "head"};
+constexpr std::array<std::string_view, 6> kAxes{"tp", "ring", "ulysses",
+                                                "ep", "rows", "vocabulary"};
 constexpr std::array<std::string_view, 6> kKinds{"all_gather", "reduce_scatter", "all_reduce",
                                                  "all_to_all", "shift",          "arrival"};
 
@@ -18,6 +19,7 @@ class TensorExchanges {
  public:
   TensorExchanges(const Architecture& architecture, const LayerSpec& layer)
       : shares_(architecture.tensor.size > 1),
+        spreads_embedding_(architecture.embedding.is_spread()),
         spreads_head_(architecture.head.is_spread()),
         norms_after_(architecture.decoder.norms_after),
         gathered_(gathered_rows(architecture, layer)),
@@ -27,9 +29,10 @@ class TensorExchanges {
   }
 
   std::vector<ExchangeSpec> embedding(Call call) const {
-    if (!shares_) return {};
-    if (call == Call::kForward || call == Call::kEvaluate) return {summed_};
-    if (call == Call::kBackward) return {stream_};
+    if (!shares_ && !spreads_embedding_) return {};
+    if (call == Call::kForward || call == Call::kEvaluate)
+      return {over_pipeline(summed_, spreads_embedding_)};
+    if (call == Call::kBackward) return {over_pipeline(stream_, spreads_embedding_)};
     return {};
   }
 
@@ -54,18 +57,19 @@ class TensorExchanges {
 
   std::vector<ExchangeSpec> head(Call call) const {
     if (!shares_ && !spreads_head_) return {};
-    if (call == Call::kEvaluate) return {over_head(gathered_)};
-    if (call == Call::kBackward) return {over_head(gathered_), over_head(summed_)};
+    if (call == Call::kEvaluate) return {over_pipeline(gathered_, spreads_head_)};
+    if (call == Call::kBackward)
+      return {over_pipeline(gathered_, spreads_head_), over_pipeline(summed_, spreads_head_)};
     return {};
   }
 
  private:
-  ExchangeSpec over_head(ExchangeSpec spec) const {
-    if (spreads_head_) spec.axis = ExchangeAxis::kHead;
+  static ExchangeSpec over_pipeline(ExchangeSpec spec, bool spreads) {
+    if (spreads) spec.axis = ExchangeAxis::kVocabulary;
     return spec;
   }
 
-  bool shares_, spreads_head_, norms_after_;
+  bool shares_, spreads_embedding_, spreads_head_, norms_after_;
   ExchangeSpec gathered_, summed_, stream_;
 };
 

@@ -11,12 +11,13 @@ namespace ptrain::model {
 
 // The ranks that an exchange is made with.
 // kRows: those that hold tokens of the same rows, tp inside cp.
-// kHead: those that share a spread head (HeadPlace), of which only some hold tokens.
-enum class ExchangeAxis { kTensor, kRing, kUlysses, kExperts, kRows, kHead };
+// kVocabulary: those that share a spread embedding or head (VocabularyPlace), of which only some
+// hold tokens.
+enum class ExchangeAxis { kTensor, kRing, kUlysses, kExperts, kRows, kVocabulary };
 // kShift is under way while the segment behind it computes: the call's next exchange waits for it
 // first. kArrival does that and nothing else.
 enum class ExchangeKind { kAllGather, kReduceScatter, kAllReduce, kAllToAll, kShift, kArrival };
-std::string_view to_string(ExchangeAxis axis);  // tp, ring, ulysses, ep, rows, head
+std::string_view to_string(ExchangeAxis axis);  // tp, ring, ulysses, ep, rows, vocabulary
 std::string_view to_string(ExchangeKind kind);  // all_gather, reduce_scatter, ...
 std::optional<ExchangeAxis> exchange_axis_named(std::string_view word);
 

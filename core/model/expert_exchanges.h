@@ -12,7 +12,7 @@ namespace ptrain::model {
 // the tensor axis as an MLP is. Ranks that share experts first tell each other how many rows come,
 // then rows go to the experts, and what these make of them comes back; in backward, which gives the
 // experts their inputs again, gradients do.
-std::vector<ExchangeSpec> expert_exchanges(const Architecture& architecture,
-                                           const LayerSpec& layer, Call call);
+std::vector<ExchangeSpec> expert_exchanges(const Architecture& architecture, const LayerSpec& layer,
+                                           Call call);
 
 }  // namespace ptrain::model

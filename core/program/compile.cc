@@ -101,9 +101,12 @@ Result<Program> compile(const CompileInput& input, int rank) {
                 fmt::format("a model for ep {} and etp {}, and a layout for {} and {}: give its "
                             "part",
                             experts.ep, experts.etp, input.layout.ep, input.layout.etp));
-  if (input.architecture.head.is_spread() != (input.layout.spread_head && input.layout.pp > 1))
+  const bool is_pipeline = input.layout.pp > 1;
+  const model::Architecture& part = input.architecture;
+  if (part.embedding.is_spread() != (input.layout.spread_embedding && is_pipeline) ||
+      part.head.is_spread() != (input.layout.spread_head && is_pipeline))
     return fail(ExitCode::kBug,
-                "a model and a layout of which only one spreads the head: give its part");
+                "a model and a layout of which only one spreads embedding or head: give its part");
   const int context_ranks = input.architecture.ring.size * input.architecture.ulysses.size;
   if (context_ranks != input.layout.cp)
     return fail(ExitCode::kBug,

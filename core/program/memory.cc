@@ -195,9 +195,8 @@ void MemoryMeter::begin_write(const Action& action) {
       take(MemoryClass::kGradients, whole_bytes(group, context_.architecture.dtype));
 }
 
-bool MemoryMeter::shares_head(const Action& action) const {
-  return layer_of(action) >= 0 && layer(action).kind == model::LayerKind::kHead &&
-         !context_.architecture.head.has_stream();
+bool MemoryMeter::only_shares(const Action& action) const {
+  return layer_of(action) >= 0 && !context_.architecture.has_stream(layer(action));
 }
 
 void MemoryMeter::take_stream(int count) {
@@ -212,7 +211,7 @@ void MemoryMeter::begin_streams(const Action& action) {
   if (!is_pipeline()) return;
   for (const int id : action.after)
     if (sends_.erase(id) > 0) take_stream(-1);
-  if (shares_head(action)) return;
+  if (only_shares(action)) return;
   switch (action.kind) {
     case Kind::kReceiveForward:
     case Kind::kReceiveBackward:
@@ -229,7 +228,7 @@ void MemoryMeter::begin_streams(const Action& action) {
 
 void MemoryMeter::end_streams(const Action& action) {
   using model::LayerKind;
-  if (!is_pipeline() || shares_head(action)) return;
+  if (!is_pipeline() || only_shares(action)) return;
   switch (action.kind) {
     case Kind::kSendForward:
     case Kind::kSendBackward:

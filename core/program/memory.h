@@ -92,7 +92,7 @@ BytesByClass persistent_bytes(const MemoryContext& context);
 // only the stash changes.
 // In a pipeline the streams are communication (elsewhere temporary); each is a T x hidden matrix:
 //   FORWARD         takes its output, gives its input back; an embedding has no input, a head no
-//                   output; on a rank that only shares a spread head it has neither
+//                   output; on a rank that only shares a spread one it has neither
 //   BACKWARD(_INPUT) of a head takes a gradient, which the layers before it change in place; that
 //                   of an embedding gives it back
 //   RECV            takes one; a SEND's is given back when an action waits for it, or at the end
@@ -119,8 +119,8 @@ class MemoryMeter {
   void begin_streams(const Action& action);
   void end_streams(const Action& action);
   void take_stream(int count);
-  // Of the streams it has none: another rank has the stage.
-  bool shares_head(const Action& action) const;
+  // An embedding or a head whose stage another rank has: of the streams it has none.
+  bool only_shares(const Action& action) const;
   bool gathers() const { return !context_.layout.shared_window; }
   bool is_pipeline() const { return context_.layout.num_stages() > 1; }
   bool takes_gradients(int group) const;

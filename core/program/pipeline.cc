@@ -53,6 +53,16 @@ Result<Schedule> by_name(const mesh::Layout& layout) {
   return schedule::make(layout.schedule, problem);
 }
 
+// The cells of the first stage begin behind it.
+Status take_out_embedding(mesh::StageLayers& first) {
+  first.begin += 1;
+  if (first.begin < first.end) return {};
+  return fail(ExitCode::kUsage,
+              "layout: the first stage has nothing but the embedding, which all stages share",
+              "give it a block (parallel.stages, or fewer stages), or leave the embedding there "
+              "(parallel.embedding: first_stage)");
+}
+
 Schedule without_pairs(Schedule schedule) {
   for (auto& cells : schedule.ranks)
     for (Cell& cell : cells) cell.pair = -1;
@@ -64,6 +74,8 @@ Schedule without_pairs(Schedule schedule) {
 Result<Pipeline> pipeline_of(const mesh::Layout& layout, int num_layers, bool train) {
   Pipeline pipeline;
   PTRAIN_TRY(pipeline.stages, mesh::layers_of_stages(layout, num_layers));
+  pipeline.spreads_embedding = layout.spread_embedding && layout.pp > 1;
+  if (pipeline.spreads_embedding) PTRAIN_CHECK(take_out_embedding(pipeline.stages.front()));
   const bool is_file = layout.num_stages() > 1 && !layout.schedule_csv.empty();
   if (is_file) {
     PTRAIN_TRY(pipeline.schedule, mesh::schedule_of_file(layout));

@@ -18,7 +18,8 @@ PipelineCheck::PipelineCheck(const Pipeline& pipeline, int rank, int num_micro_b
       rank_(rank),
       num_micro_batches_(num_micro_batches),
       passages_(static_cast<std::size_t>(num_micro_batches * pipeline.num_stages())),
-      shared_(static_cast<std::size_t>(num_micro_batches)) {}
+      embedded_(static_cast<std::size_t>(num_micro_batches)),
+      shared_(embedded_.size()) {}
 
 int PipelineCheck::num_layers(int stage) const {
   return pipeline_.layers_of(stage).end - pipeline_.layers_of(stage).begin;
@@ -64,6 +65,9 @@ PipelineCheck::Broken PipelineCheck::forward(const Action& action, int compute) 
   const int next = pipeline_.layers_of(action.stage).begin + way.layers;
   if (way.layers == num_layers(action.stage) || next != action.layer_first)
     return fmt::format("m{} is at layer {}", action.micro_batch, next);
+  if (action.stage == 0 && pipeline_.spreads_embedding &&
+      !embedded_[static_cast<std::size_t>(action.micro_batch)].forward)
+    return fmt::format("m{} is not embedded", action.micro_batch);
   if (way.layers == 0)
     if (auto broken = arrived(action, true, way)) return broken;
   way.layers += 1;
@@ -99,6 +103,16 @@ PipelineCheck::Broken PipelineCheck::weight(const Action& action) {
     return "no gradient of its input was made before, or it was made whole";
   owed[static_cast<std::size_t>(layer)] = false;
   return std::nullopt;
+}
+
+PipelineCheck::Broken PipelineCheck::embedding(const Action& action) {
+  Embedded& here = embedded_[static_cast<std::size_t>(action.micro_batch)];
+  bool& done = is_forward(action.kind) ? here.forward : here.back;
+  if (done) return "was done already";
+  done = true;
+  if (&done == &here.forward || !holds(0)) return std::nullopt;
+  if (passage(0, action.micro_batch).backward.layers == num_layers(0)) return std::nullopt;
+  return fmt::format("stage 0 has not gone back with m{}", action.micro_batch);
 }
 
 bool PipelineCheck::is_shared(const Action& action) const {
@@ -154,6 +168,11 @@ PipelineCheck::Broken PipelineCheck::sent(int stage, int micro_batch, bool forwa
 }
 
 PipelineCheck::Broken PipelineCheck::end(bool trains) const {
+  for (int m = 0; pipeline_.spreads_embedding && m < num_micro_batches_; ++m) {
+    const Embedded& here = embedded_[static_cast<std::size_t>(m)];
+    if (!here.forward || here.back != trains)
+      return fmt::format("its share of the embedding for m{} is not done", m);
+  }
   const bool shares = pipeline_.spreads_head && !holds(pipeline_.last_stage());
   for (int m = 0; shares && m < num_micro_batches_; ++m)
     if (!shared_[static_cast<std::size_t>(m)])

@@ -25,6 +25,12 @@ class PipelineCheck {
   Broken forward(const Action& action, int compute);
   Broken backward(const Action& action, int compute);
   Broken weight(const Action& action);
+  // What all ranks do of a spread embedding: once forward and once back for each micro-batch,
+  // around what the first stage does with it.
+  bool is_embedding(const Action& action) const {
+    return pipeline_.spreads_embedding && action.layer_first == 0;
+  }
+  Broken embedding(const Action& action);
   // What this rank does of a spread head, whose stage another rank holds: once for each
   // micro-batch.
   bool is_shared(const Action& action) const;
@@ -48,6 +54,9 @@ class PipelineCheck {
     Way forward, backward;
     std::vector<bool> owed;  // by layer of the stage: BACKWARD_WEIGHT has yet to come
   };
+  struct Embedded {
+    bool forward = false, back = false;
+  };
 
   bool is_known(const Action& action) const;
   int num_layers(int stage) const;
@@ -64,8 +73,9 @@ class PipelineCheck {
   const Pipeline& pipeline_;
   int rank_;
   int num_micro_batches_;
-  std::vector<Passage> passages_;  // by micro-batch, then stage
-  std::vector<bool> shared_;       // by micro-batch: its share of the head is done
+  std::vector<Passage> passages_;   // by micro-batch, then stage
+  std::vector<Embedded> embedded_;  // by micro-batch, of a spread embedding
+  std::vector<bool> shared_;        // by micro-batch: its share of the head is done
 };
 
 }  // namespace ptrain::program

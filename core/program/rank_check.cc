@@ -86,6 +86,8 @@ RankCheck::RankCheck(const Program& program, const model::Architecture& architec
       for (int index : architecture.layers[static_cast<std::size_t>(layer)].groups)
         group(index).readers += 1;
   }
+  if (pipeline.spreads_embedding)
+    for (int index : architecture.layers.front().groups) group(index).readers += 1;
   if (pipeline.spreads_head && !passages_.holds(pipeline.last_stage()))
     for (int index : architecture.layers.back().groups) group(index).readers += 1;
 }
@@ -208,7 +210,9 @@ RankCheck::Broken RankCheck::use(const Action& action) {
 RankCheck::Broken RankCheck::forward(const Action& action) {
   if (auto broken = use(action)) return broken;
   if (passages_.is_shared(action)) return share(action);
-  if (auto broken = passages_.forward(action, now(Lane::kCompute))) return broken;
+  if (auto broken = passages_.is_embedding(action) ? passages_.embedding(action)
+                                                   : passages_.forward(action, now(Lane::kCompute)))
+    return broken;
   const auto keep = keep_named(action.attribute("keep"));
   if (!keep) return "keep is not all, selected, input or none";
   if (trains_ != (*keep != Keep::kNone))
@@ -241,7 +245,10 @@ RankCheck::Broken RankCheck::recompute(const Action& action) {
 RankCheck::Broken RankCheck::backward(const Action& action) {
   if (auto broken = use(action)) return broken;
   if (passages_.is_shared(action)) return share(action);
-  if (auto broken = passages_.backward(action, now(Lane::kCompute))) return broken;
+  if (auto broken = passages_.is_embedding(action)
+                        ? passages_.embedding(action)
+                        : passages_.backward(action, now(Lane::kCompute)))
+    return broken;
   const auto stash = stashes_.find({action.layer_first, action.micro_batch});
   if (stash == stashes_.end()) return "no stash is kept";
   if (stash->second != Keep::kAll)

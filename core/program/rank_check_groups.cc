@@ -52,11 +52,12 @@ RankCheck::Broken RankCheck::reduce(const Action& action) {
   return std::nullopt;
 }
 
-// A tied head and the embedding on two ranks add up their gradients once both are complete.
+// A tied head and the embedding on two ranks add up their gradients once both are complete, unless
+// both are spread.
 bool RankCheck::needs_sync(int index) const {
   const int first = pipeline_.rank_of(0), last = pipeline_.rank_of(pipeline_.num_stages() - 1);
   return index == 0 && architecture_.config.tie_word_embeddings && first != last &&
-         (stage_rank_ == first || stage_rank_ == last);
+         !pipeline_.spreads_embedding && (stage_rank_ == first || stage_rank_ == last);
 }
 
 RankCheck::Broken RankCheck::sync_tied(const Action& action) {

@@ -30,7 +30,7 @@ class Scratch {
   std::int64_t forward(const model::LayerSpec& layer) const {
     const std::int64_t streams = 2 * own_stream();
     if (layer.kind == model::LayerKind::kEmbedding)
-      return std::max(streams, own_stream() + summed());
+      return std::max(streams, own_stream() + looked_up());
     if (layer.kind == model::LayerKind::kHead) return streams;
     return streams + dropped(layer) + std::max(compute_forward(layer), summed());
   }
@@ -44,7 +44,7 @@ class Scratch {
   }
 
   std::int64_t backward(const model::LayerSpec& layer) const {
-    if (layer.kind == model::LayerKind::kEmbedding) return own_stream() + summed();
+    if (layer.kind == model::LayerKind::kEmbedding) return own_stream() + looked_up();
     return layer.kind == model::LayerKind::kHead ? head_backward() : block_backward(layer);
   }
 
@@ -78,6 +78,10 @@ class Scratch {
   bool shares() const { return context_.architecture.tensor.size > 1; }
   std::int64_t gathered() const { return gathered_bytes(context_, compute_dtype_); }
   std::int64_t summed() const { return summed_bytes(context_); }
+  // Rows of all tokens, where ranks share the embedding's matrix.
+  std::int64_t looked_up() const {
+    return context_.architecture.embedding.size > 1 ? in_wide(hidden()) : 0;
+  }
   // Where streams are temporary.
   std::int64_t own_stream() const { return context_.layout.num_stages() > 1 ? 0 : stream(); }
 
@@ -146,7 +150,7 @@ class Scratch {
   }
 
   std::int64_t head_backward() const {
-    const model::HeadPlace& head = context_.architecture.head;
+    const model::VocabularyPlace& head = context_.architecture.head;
     const std::int64_t statistics = decoder().norm == model::NormKind::kLayerNorm ? 2 : 1;
     const std::int64_t norm =
         head.has_stream() ? context_.architecture.stream_rows(tokens_) * statistics * wide_ : 0;

@@ -74,7 +74,7 @@ Members along(const Action& exchange, mesh::Coordinates place, const mesh::Layou
     return {size(rank - rank % block), size(block), 1};
   }
   place.tp = 0;
-  if (axis == model::ExchangeAxis::kHead) {
+  if (axis == model::ExchangeAxis::kVocabulary) {
     place.pp = 0;
     return {from(), size(layout.pp * layout.tp), size(layout.num_ranks() / layout.pp),
             size(layout.tp)};

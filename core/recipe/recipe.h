@@ -21,7 +21,8 @@ enum class Recompute { kNone, kSelective, kFull };
 std::string_view to_string(Recompute recompute);
 std::optional<Recompute> recompute_named(std::string_view word);
 enum class Offload { kNone, kOptimizer };
-// Where the head's matrix lies in a pipeline.
+// Where the embedding's and the head's matrix lie in a pipeline.
+enum class Embedding { kFirstStage, kAllStages };
 enum class Head { kLastStage, kAllStages };
 enum class OnNonFinite { kStop, kSkip };
 
@@ -36,6 +37,7 @@ struct Parallel {
   int num_virtual = 0;
   std::string schedule;  // a name, or a file that ends in .csv
   std::string stages;    // layers of each stage, by commas
+  Embedding embedding = Embedding::kFirstStage;
   Head head = Head::kLastStage;
   int ring = 0, ulysses = 0;  // cp is their product
   int ep = 0;

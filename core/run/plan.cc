@@ -52,6 +52,7 @@ json json_of(const mesh::Layout& layout) {
                  {"prefetch", layout.prefetch},
                  {"offload", layout.offload == recipe::Offload::kOptimizer ? "optimizer" : "none"},
                  {"shared_window", layout.shared_window}};
+  if (layout.spread_embedding) object["spread_embedding"] = true;
   if (layout.spread_head) object["spread_head"] = true;
   if (!layout.stage_recompute.empty()) object["stage_recompute"] = words_of(layout.stage_recompute);
   for (const DType dtype : layout.layer_dtypes) object["layer_dtypes"].push_back(name_of(dtype));
@@ -140,6 +141,7 @@ void read_stages_and_experts(const json& object, FieldReader& reader, mesh::Layo
     layout.stage_layers.push_back(count.get<int>());
   }
   // Plans of layouts, or versions, without them do not name these.
+  if (object.contains("spread_embedding")) reader.get("spread_embedding", layout.spread_embedding);
   if (object.contains("spread_head")) reader.get("spread_head", layout.spread_head);
   if (!object.contains("stage_recompute")) return;
   for (const json& word : reader.array("stage_recompute")) {

@@ -72,6 +72,7 @@ enum class Bug {
   kAuxiliaryDropped,      // balance and z losses are told, but give no gradient
   kRoutedAgain,           // recomputation chooses experts again, and otherwise
   kHeadPartsNotSummed,  // the last stage gets no gradient from the other stages' parts of the head
+  kSpreadRowsNotLearned,  // rows of a spread embedding that other stages hold get no gradient
   kCount
 };
 

@@ -46,8 +46,8 @@ comm::Communicator* ranks_along(const Communicators& ranks, model::ExchangeAxis 
       return ranks.experts;
     case model::ExchangeAxis::kRows:
       return ranks.rows;
-    case model::ExchangeAxis::kHead:
-      return ranks.head;
+    case model::ExchangeAxis::kVocabulary:
+      return ranks.vocabulary;
   }
   return nullptr;
 }

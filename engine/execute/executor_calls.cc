@@ -21,11 +21,6 @@ Keep keep_in(const Action& action, std::string_view attribute) {
   return *keep;
 }
 
-// Of a head whose stream another rank has.
-bool only_shares(const model::LayerSpec& spec, const model::Architecture& architecture) {
-  return spec.kind == model::LayerKind::kHead && !architecture.head.has_stream();
-}
-
 }  // namespace
 
 // Without views of parameters where the action reads none: they need not be whole then.
@@ -33,11 +28,11 @@ void Executor::set_context(const Action& action, Call& call) {
   if (!program::groups_read(action, architecture_).empty())
     for (const int parameter : spec_of(action).parameters)
       call.parameters.push_back(group_of(parameter).parameter(parameter));
-  call.context.emplace(
-      layers::Context{batch(action.micro_batch), arena_, call.parameters,
-                      stashes_.views(action.layer_first, action.micro_batch),
-                      architecture_.head.is_spread() ? communicators_.head : communicators_.tensor,
-                      stashes_.late(action.layer_first, action.micro_batch)});
+  call.context.emplace(layers::Context{
+      batch(action.micro_batch), arena_, call.parameters,
+      stashes_.views(action.layer_first, action.micro_batch),
+      architecture_.head.is_spread() ? communicators_.vocabulary : communicators_.tensor,
+      stashes_.late(action.layer_first, action.micro_batch)});
 }
 
 void Executor::run_segment(const Action& action) {
@@ -70,14 +65,14 @@ void Executor::begin_forward(const Action& action, Call& call) {
                 keep_in(action, "keep"));
   set_context(action, call);
   const std::int64_t rows = stream_rows(micro_batch);
-  const bool has_input =
-      kind != model::LayerKind::kEmbedding && !only_shares(spec_of(action), architecture_);
+  const bool has_stream = architecture_.has_stream(spec_of(action));
+  const bool has_input = kind != model::LayerKind::kEmbedding && has_stream;
   if (has_input) call.input = activations_.take(action.layer_first, micro_batch);
   const Tensor x = has_input ? activations_.view(call.input, rows) : Tensor{};
   if (kind == model::LayerKind::kHead) return begin_head(action, call, x);
-  call.output = activations_.fresh(rows);
-  call.task.emplace(
-      code_of(action).forward(*call.context, x, activations_.view(call.output, rows)));
+  if (has_stream) call.output = activations_.fresh(rows);
+  const Tensor y = has_stream ? activations_.view(call.output, rows) : Tensor{};
+  call.task.emplace(code_of(action).forward(*call.context, x, y));
 }
 
 // With a stash the head only keeps its input: loss and gradient are made together in its backward.
@@ -99,9 +94,9 @@ Tensor Executor::logits_row(const Call& call) const {
 }
 
 void Executor::end_forward(const Action& action, Call& call) {
+  if (!call.output) return;
   if (spec_of(action).kind != model::LayerKind::kHead)
     return activations_.put(action.layer_first + 1, action.micro_batch, std::move(call.output));
-  if (!call.output) return;
   device::synchronize();
   const Tensor row = logits_row(call);
   dispatch(row.dtype, [&](auto zero) {
@@ -130,9 +125,9 @@ void Executor::begin_backward(const Action& action, Call& call) {
     for (auto& target : call.targets) target.accumulate = false;
   set_context(action, call);
   const Tensor dy =
-      only_shares(spec, architecture_)
-          ? Tensor()
-          : gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch));
+      architecture_.has_stream(spec)
+          ? gradients_.get(action.layer_first, action.micro_batch, stream_rows(action.micro_batch))
+          : Tensor();
   call.task.emplace(code_of(action).backward_input(*call.context, call.targets, dy, call.products,
                                                    call.scratch, sums_));
 }
@@ -140,7 +135,7 @@ void Executor::begin_backward(const Action& action, Call& call) {
 void Executor::end_backward(const Action& action, Call& call) {
   const auto& spec = spec_of(action);
   const int layer = action.layer_first, micro_batch = action.micro_batch;
-  if (!only_shares(spec, architecture_)) {
+  if (architecture_.has_stream(spec)) {
     Buffer gradient = gradients_.take(layer, micro_batch);
     if (spec.kind != model::LayerKind::kEmbedding)
       gradients_.put(layer - 1, micro_batch, std::move(gradient));

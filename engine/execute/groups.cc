@@ -16,7 +16,7 @@ Groups::Groups(comm::Communicator& world, const mesh::Layout& layout,
       communicators_{world} {
   make_dense();
   make_contexts();
-  make_head(part.head);
+  make_vocabulary(part);
   if (std::ranges::any_of(part.groups, &model::GroupSpec::experts)) {
     make_rows();
     make_experts();
@@ -69,14 +69,16 @@ void Groups::make_dense() {
   }
 }
 
-// Tensor ranks are neighbours, as in model::HeadPlace.
-void Groups::make_head(const model::HeadPlace& head) {
-  if (!head.is_spread()) return;
+// Tensor ranks are neighbours, as in model::VocabularyPlace. A spread embedding and a spread head
+// are shared by the same ranks.
+void Groups::make_vocabulary(const model::Architecture& part) {
+  const model::VocabularyPlace& sharers = part.head.is_spread() ? part.head : part.embedding;
+  if (!sharers.is_spread()) return;
   const int color = color_without([](auto& layout, auto& place) {
     layout.pp = layout.tp = 1;
     place.pp = place.tp = 0;
   });
-  communicators_.head = make("head/exchange", {color, head.rank});
+  communicators_.vocabulary = make("vocabulary/exchange", {color, sharers.rank});
 }
 
 // The ranks of a row are a ring of groups of neighbours.
@@ -138,9 +140,10 @@ void Groups::make_experts() {
 }
 
 // Of the ranks along the pipeline those that hold the parameters that a tied head shares with the
-// embedding. A rank that holds both has no peer.
+// embedding. A rank that holds both has no peer, nor have those of which each has its own rows.
 void Groups::make_tied(const model::Architecture& part) {
-  if (layout_.pp == 1 || !part.config.tie_word_embeddings) return;
+  const bool spreads = part.embedding.is_spread();
+  if (layout_.pp == 1 || !part.config.tie_word_embeddings || spreads) return;
   const bool holds = std::ranges::any_of(
       part.parameters, [](const model::ParameterSpec& parameter) { return parameter.group == 0; });
   const int color = color_without([](auto& layout, auto& place) { layout.pp = 1, place.pp = 0; });

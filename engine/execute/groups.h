@@ -30,7 +30,7 @@ class Groups {
   comm::Communicator* make(const std::string& name, Seat seat);
   void make_dense();
   void make_contexts();
-  void make_head(const model::HeadPlace& head);
+  void make_vocabulary(const model::Architecture& part);
   void make_rows();
   void make_experts();
   void make_tied(const model::Architecture& part);

@@ -27,7 +27,7 @@ struct Communicators {
   comm::Communicator* tied = nullptr;  // the ranks along the pipeline that hold group 0
   comm::Communicator* ring = nullptr;
   comm::Communicator* ulysses = nullptr;
-  comm::Communicator* head = nullptr;           // pp x tp: ranks that share a spread head
+  comm::Communicator* vocabulary = nullptr;     // pp x tp: ranks that share what is spread
   comm::Communicator* rows = nullptr;           // tp x cp: ranks that hold tokens of the same rows
   comm::Communicator* experts = nullptr;        // ranks that share the experts of a layer: ep x etp
   comm::Communicator* expert_gather = nullptr;  // over the shards of experts

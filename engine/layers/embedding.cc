@@ -1,34 +1,38 @@
 #include "engine/kernels/embedding.h"
 
+#include "engine/base/planted.h"
 #include "engine/kernels/rows.h"
 #include "engine/layers/layers.h"
-#include "engine/layers/tensor_share.h"
 #include "engine/layers/vocabulary_part.h"
+#include "engine/layers/vocabulary_share.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
 namespace {
 
 // Parameters: the table of tokens [V, H], and that of positions where the model has one. Keeps
-// nothing: its backward needs tokens and positions only. A rank of the tensor axis looks up the
-// tokens of its part of the table for all, and positions for its own tokens.
+// nothing: its backward needs tokens and positions only. A rank that has a part of the table looks
+// up its tokens for all ranks; positions and scale are for those that have the stream, each for its
+// own tokens.
 class Embedding final : public Layer {
  public:
   explicit Embedding(const model::Architecture& architecture)
-      : share_(architecture),
+      : dtype_(architecture.dtype),
+        hidden_(architecture.config.hidden_size),
+        share_(architecture.embedding),
         vocabulary_(architecture.parameters[0]),
         scale_(architecture.decoder.embedding_scale),
-        has_positions_(architecture.decoder.num_positions > 0) {}
+        has_positions_(architecture.decoder.num_positions > 0 && share_.has_rows()) {}
 
   Task forward(const Context& context, Tensor, Tensor y) const override {
     if (share_.alone()) {
       kernels::gather_rows(context.parameters[0], context.batch.tokens, y);
     } else {
       std::vector<Buffer> buffers;
-      const Tensor rows =
-          take_scratch(context.arena, y.dtype, context.batch.num_tokens(), y.cols, buffers);
+      const Tensor rows = rows_of_all(context, buffers);
       kernels::gather_rows(context.parameters[0], vocabulary_.own(context.batch.tokens), rows);
       co_await exchange(share_.sum(rows));
+      if (!share_.has_rows()) co_return;
       copy_tensor(share_.own(rows), y);
     }
     if (scale_ != 1) kernels::scale(scale_, y);
@@ -44,15 +48,23 @@ class Embedding final : public Layer {
       begin_sum(gradients[1]);
       kernels::scatter_add_rows(dy, positions(context), gradients[1].tensor);
     }
-    if (scale_ != 1) kernels::scale(scale_, dy);
+    if (scale_ != 1 && share_.has_rows()) kernels::scale(scale_, dy);
     std::vector<Buffer> buffers;
-    const Tensor whole = share_.whole_with(dy, context.arena, buffers);
-    if (!share_.alone()) co_await exchange(share_.gather(whole));
+    const Tensor whole = share_.alone() ? dy : rows_of_all(context, buffers);
+    if (!share_.alone()) {
+      if (share_.has_rows()) copy_tensor(dy, share_.own(whole));
+      co_await exchange(share_.gather(whole));
+    }
+    if (planted(Bug::kSpreadRowsNotLearned) && !share_.has_rows()) co_return;
     begin_sum(gradients[0]);
     kernels::scatter_add_rows(whole, vocabulary_.own(context.batch.tokens), gradients[0].tensor);
   }
 
  private:
+  Tensor rows_of_all(const Context& context, std::vector<Buffer>& buffers) const {
+    return take_scratch(context.arena, dtype_, context.batch.num_tokens(), hidden_, buffers);
+  }
+
   // Of the own tokens.
   std::span<const std::int32_t> positions(const Context& context) const {
     const std::int64_t tokens = context.batch.num_tokens();
@@ -61,7 +73,9 @@ class Embedding final : public Layer {
                  static_cast<std::size_t>(share_.own_rows(tokens)));
   }
 
-  TensorShare share_;
+  DType dtype_;
+  std::int64_t hidden_;
+  VocabularyShare share_;
   VocabularyPart vocabulary_;
   double scale_;
   bool has_positions_;

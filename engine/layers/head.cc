@@ -7,10 +7,10 @@
 #include "engine/base/planted.h"
 #include "engine/kernels/matmul.h"
 #include "engine/kernels/rows.h"
-#include "engine/layers/head_share.h"
 #include "engine/layers/layers.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/vocabulary_loss.h"
+#include "engine/layers/vocabulary_share.h"
 #include "engine/layers/workspace.h"
 
 namespace ptrain::layers {
@@ -28,7 +28,7 @@ class Head final : public Layer {
       : dtype_(architecture.dtype),
         compute_(spec.compute_dtype),
         hidden_(architecture.config.hidden_size),
-        share_(architecture),
+        share_(architecture.head),
         matrix_(spec.parameters.size() - 1),
         loss_(architecture,
               architecture.parameters[static_cast<std::size_t>(spec.parameters.back())]),
@@ -152,7 +152,7 @@ class Head final : public Layer {
 
   DType dtype_, compute_;
   std::int64_t hidden_;
-  HeadShare share_;
+  VocabularyShare share_;
   std::optional<Norm> norm_;
   std::size_t matrix_;  // [V, H], in the layer's parameters
   VocabularyLoss loss_;

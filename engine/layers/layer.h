@@ -64,9 +64,10 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // x -> y, both [S, H]. Embedding: x is empty; so are x and dy of a head on ranks that only share
-  // it (model::HeadPlace). Head: x only; keeps its stash (the loss is made in backward). Of the
-  // stash, entries that are not empty are written; the input's is a copy of x.
+  // x -> y, both [S, H]. Embedding: x is empty. Head: x only; keeps its stash (the loss is made in
+  // backward). Of either all these are empty on ranks that only share its matrix
+  // (model::VocabularyPlace), so is dy. Of the stash, entries that are not empty are written; the
+  // input's is a copy of x.
   virtual Task forward(const Context& context, Tensor x, Tensor y) const = 0;
 
   // Both leave the whole stash with the same bits as a forward that keeps all. From the input:

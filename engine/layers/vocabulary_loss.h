@@ -25,7 +25,7 @@ class VocabularyLoss {
   double over_parts(const Context& context, std::span<const std::int32_t> targets,
                     const Tensor& logits, kernels::LogitsUse use) const;
 
-  model::HeadPlace place_;
+  model::VocabularyPlace place_;
   VocabularyPart part_;
 };
 

@@ -214,8 +214,14 @@ class Recorder {
            model::LayerKind::kHead;
   }
 
+  bool has_stream(int layer) const {
+    const model::Architecture& part = shape_.architecture();
+    return part.has_stream(part.layers[static_cast<std::size_t>(layer)]);
+  }
+
   void forward(const Action& action) {
     if (is_head(action.layer_last)) return;  // it makes the loss, with its backward
+    if (!has_stream(action.layer_last)) return;
     router(action);
     put({Stage::kForward, action.layer_last, part_of(action.micro_batch)},
         name_of(action.layer_last), sketch_of_stream(action, shape_.executor().stream(action)));
@@ -231,7 +237,7 @@ class Recorder {
       before_ = sums;
     }
     if (action.layer_first == 0) return;  // nothing lies before the embedding
-    if (is_head(action.layer_last) && !shape_.architecture().head.has_stream()) return;
+    if (!has_stream(action.layer_last)) return;
     const int last = static_cast<int>(shape_.architecture().layers.size()) - 1;
     put({Stage::kBackward, last - action.layer_first, part}, name_of(action.layer_first),
         sketch_of_stream(action, shape_.executor().stream_gradient(action)));

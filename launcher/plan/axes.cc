@@ -32,6 +32,7 @@ void set_degree(Layout& layout, std::int64_t value, const Space&) {
 void set_pipeline(Layout& layout, std::int64_t value, const Space& space) {
   set_degree<&Layout::pp>(layout, value, space);
   if (value > 1) layout.shared_window = false;
+  layout.spread_embedding = space.fixed.embedding == recipe::Embedding::kAllStages;
   layout.spread_head = space.fixed.head == recipe::Head::kAllStages;
 }
 

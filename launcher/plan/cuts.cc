@@ -15,7 +15,7 @@ Layout of_one_stage(const Layout& degrees) {
   Layout layout = degrees;
   layout.pp = layout.num_virtual = 1;
   layout.stage_layers.clear();
-  layout.spread_head = false;
+  layout.spread_embedding = layout.spread_head = false;
   layout.stage_recompute.clear();
   layout.layer_dtypes.clear();
   return layout;

@@ -159,8 +159,8 @@ Result<std::vector<program::Program>> first_programs(const SearchInput& input,
 
 std::int64_t counted_micro_batches(const Layout& layout) {
   const std::int64_t all = layout.num_micro_batches, period = repetition(layout);
-  const bool is_known = layout.schedule_csv.empty() && !layout.spread_head &&
-                        find_planned(layout.schedule) != nullptr;
+  const bool is_known = layout.schedule_csv.empty() && !layout.spread_embedding &&
+                        !layout.spread_head && find_planned(layout.schedule) != nullptr;
   const bool repeats = !is_pipeline(layout) || is_known;
   const std::int64_t least =
       is_pipeline(layout) ? kCountedFills * layout.num_stages() : kCountedMicroBatches;

@@ -66,7 +66,7 @@ std::vector<StashCounts::Moments> StashCounts::counted(const Layout& layout,
   Layout few = layout;
   few.num_micro_batches = num_micro_batches;
   few.stage_layers.clear();
-  few.spread_head = false;  // holds no stash
+  few.spread_embedding = few.spread_head = false;  // hold no stash
   few.stage_recompute.clear();
   const auto pipeline = program::pipeline_of(few, few.num_stages(), true);
   for (std::size_t rank = 0; pipeline && rank < counts.size(); ++rank) {

@@ -130,7 +130,8 @@ Result<Timeline> run_on_clock(const ClockInput& input, std::span<const program::
                             [](const Action& action) { return action.kind == Kind::kSyncTied; }))
       ends.push_back(static_cast<int>(p));
   options.members = [&](const Action& action, int) {
-    const bool over_pipeline = action.kind == Kind::kGradNorm || action.attribute("axis") == "head";
+    const bool over_pipeline =
+        action.kind == Kind::kGradNorm || action.attribute("axis") == "vocabulary";
     if (over_pipeline) return all;
     return action.kind == Kind::kSyncTied ? ends : std::vector<int>{};
   };

@@ -12,6 +12,7 @@ std::vector<StageKinds> Pipelines::stages_of(const Layout& layout) const {
   auto layers = mesh::layers_of_stages(layout, static_cast<int>(likes_.size()));
   const auto ranks = mesh::ranks_of_stages(layout);
   if (!layers || !ranks) return {};
+  if (layout.spread_embedding) layers->front().begin += 1;
   if (layout.spread_head) layers->back().end -= 1;
   const auto num_kinds = static_cast<std::size_t>(std::ranges::max(likes_)) + 1;
   std::vector<StageKinds> stages;
@@ -34,7 +35,8 @@ std::vector<StageKinds> Pipelines::stages_of(const Layout& layout) const {
 
 const std::vector<StageKinds>& Pipelines::of(const Layout& layout) {
   const std::string& schedule = layout.schedule.empty() ? layout.schedule_csv : layout.schedule;
-  Key key{layout.pp, layout.num_virtual, layout.spread_head, schedule, layout.stage_layers};
+  Key key{layout.pp,          layout.num_virtual, layout.spread_embedding,
+          layout.spread_head, schedule,           layout.stage_layers};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   return known_.emplace(std::move(key), stages_of(layout)).first->second;

@@ -21,14 +21,14 @@ class Pipelines {
  public:
   explicit Pipelines(const std::vector<int>& likes) : likes_(likes) {}
 
-  // By stage, in model order. None for what cannot be: whoever compiles it says why. A head that
-  // all stages share is left out.
+  // By stage, in model order. None for what cannot be: whoever compiles it says why. What all
+  // stages share, an embedding or a head, is left out.
   const std::vector<StageKinds>& of(const mesh::Layout& layout);
 
  private:
   std::vector<StageKinds> stages_of(const mesh::Layout& layout) const;
 
-  using Key = std::tuple<int, int, bool, std::string, std::vector<int>>;
+  using Key = std::tuple<int, int, bool, bool, std::string, std::vector<int>>;
   const std::vector<int>& likes_;  // by layer of the model: the layer of the sample
   std::map<Key, std::vector<StageKinds>> known_;
 };

@@ -128,6 +128,7 @@ json layout_json(const mesh::Layout& layout) {
           {"schedule", layout.schedule},
           {"schedule_csv", layout.schedule_csv},
           {"stages", layout.stage_layers},
+          {"embedding", layout.spread_embedding ? "all_stages" : "first_stage"},
           {"head", layout.spread_head ? "all_stages" : "last_stage"},
           {"ring", layout.cp / layout.ulysses},
           {"ulysses", layout.ulysses},

@@ -83,17 +83,23 @@ Result<std::vector<T>> list_for(const char* field, recipe::StageList<T> list, in
 }  // namespace
 
 Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
-                                         std::int64_t sequence, int num_stages, bool spread_head) {
+                                         std::int64_t sequence, int num_stages, SpreadEnds spread) {
   const auto num_layers = static_cast<int>(architecture.layers.size());
-  if (num_stages > num_layers)
+  const int most = num_layers - (spread.embedding ? 1 : 0);
+  if (num_stages > most)
     return fail(ExitCode::kUsage,
-                fmt::format("{} stages, but the model has {} layers, embedding and head counted",
-                            num_stages, num_layers),
-                fmt::format("pp x virtual may be {} at most", num_layers));
+                fmt::format("{} stages, but the model has {} layers, embedding and head counted{}",
+                            num_stages, num_layers,
+                            spread.embedding ? ", of which the first is shared by all" : ""),
+                fmt::format("pp x virtual may be {} at most", most));
   std::vector<double> flops;
   for (const auto& layer : architecture.layers) flops.push_back(flops_of(layer, sequence));
-  if (spread_head) flops.back() = 0;
-  return Splitter(flops).split(num_stages);
+  if (spread.head) flops.back() = 0;
+  if (!spread.embedding) return Splitter(flops).split(num_stages);
+  flops.erase(flops.begin());
+  std::vector<int> counts = Splitter(flops).split(num_stages);
+  counts.front() += 1;
+  return counts;
 }
 
 Result<std::vector<int>> stages_from(const std::string& text, int num_layers, int num_stages) {
@@ -136,7 +142,8 @@ Result<std::vector<int>> stage_layers_of(const mesh::Layout& layout, const Space
     return stages_from(space.fixed.stages, num_layers, layout.num_stages());
   const int num_stages = layout.num_stages();
   const auto balanced = [&] {
-    return balanced_stages(*space.architecture, space.sequence, num_stages, layout.spread_head);
+    return balanced_stages(*space.architecture, space.sequence, num_stages,
+                           {layout.spread_embedding, layout.spread_head});
   };
   if (space.balanced == nullptr) return balanced();
   const auto known = space.balanced->find(num_stages);

@@ -11,13 +11,19 @@
 
 namespace ptrain::plan {
 
+// What all stages share of a model's ends.
+struct SpreadEnds {
+  bool embedding = false;
+  bool head = false;
+};
+
 // Layers of each of `num_stages` stages, in model order, so that the stage that computes longest
 // computes as short as can be, and the others as evenly: by the floating-point operations of a
-// token in rows of `sequence`, embedding and head counted; not a head that all stages share. Errors
-// (kUsage): more stages than layers.
+// token in rows of `sequence`, embedding and head counted; not a head that all stages share. The
+// first stage has a layer beside a shared embedding. Errors (kUsage): more stages than layers.
 Result<std::vector<int>> balanced_stages(const model::Architecture& architecture,
                                          std::int64_t sequence, int num_stages,
-                                         bool spread_head = false);
+                                         SpreadEnds spread = {});
 
 // What a recipe says ("9,8,9"; recipe/stage_lists.h). Errors (kUsage): no such list, not one entry
 // a stage, not all layers of the model; with what would do.

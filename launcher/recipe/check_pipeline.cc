@@ -37,7 +37,7 @@ class Pipeline {
     check_stages();
     check_recompute();
     check_dtypes();
-    check_head();
+    check_spread();
     return std::move(out_);
   }
 
@@ -107,6 +107,7 @@ class Pipeline {
         {!parallel_.stages.empty(), {"stages", "leave it out"}},
         {!parallel_.stage_recompute.empty(), {"stage_recompute", "give recompute in its place"}},
         {!parallel_.stage_dtype.empty(), {"stage_dtype", "give precision in its place"}},
+        {parallel_.embedding == Embedding::kAllStages, {"embedding", "leave it out"}},
         {parallel_.head == Head::kAllStages, {"head", "leave it out"}}};
     for (const auto& [is_said, field] : said)
       if (is_said)
@@ -177,12 +178,16 @@ class Pipeline {
           "the head is tied to the embedding: give the first and the last stage the same dtype");
   }
 
-  void check_head() {
-    if (parallel_.head != Head::kAllStages) return;
-    if (model::with_defaults(recipe_.model).tie_word_embeddings)
-      add({"head", ":model.tie_word_embeddings"},
-          "its matrix is the embedding's too, which the first stage holds whole; allowed: "
-          "last_stage, or untie them (model.tie_word_embeddings: false)");
+  // A tied matrix is in one place, or everywhere.
+  void check_spread() {
+    const bool embedding = parallel_.embedding == Embedding::kAllStages;
+    const bool head = parallel_.head == Head::kAllStages;
+    if (embedding == head || !model::with_defaults(recipe_.model).tie_word_embeddings) return;
+    add({head ? "head" : "embedding", ":model.tie_word_embeddings"},
+        fmt::format("its matrix is the {} stage holds whole; allowed: {}_stage, all_stages for "
+                    "both, or untie them (model.tie_word_embeddings: false)",
+                    head ? "embedding's too, which the first" : "head's too, which the last",
+                    head ? "last" : "first"));
   }
 
   const Recipe& recipe_;

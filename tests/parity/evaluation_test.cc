@@ -126,6 +126,11 @@ mesh::Layout spread(mesh::Layout value) {
   return value;
 }
 
+mesh::Layout spread_both(mesh::Layout value) {
+  value.spread_embedding = true;
+  return spread(std::move(value));
+}
+
 void expect_same(const std::vector<Result>& results, const Result& one, const mesh::Layout& of) {
   for (const Result& result : results) {
     EXPECT_NEAR(result.validation.loss, one.validation.loss, 1e-12 * one.validation.loss);
@@ -148,7 +153,9 @@ TEST(Evaluation, IsTheSameOnAnyLayout) {
         pipeline(layout(1, 1, 1, 2), 2, 1, "1f1b"), pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v"),
         pipeline(shared(2, 1, 1), 2, 1, "zb_h1"),
         spread(pipeline(layout(1, 2, 3, 1), 2, 2, "zb_v")),
-        spread(pipeline(shared(2, 1, 1), 3, 1, "1f1b"))})
+        spread(pipeline(shared(2, 1, 1), 3, 1, "1f1b")),
+        spread_both(pipeline(layout(1, 2, 3, 1), 2, 1, "zb_h1")),
+        spread_both(pipeline(shared(2, 1, 1), 2, 1, "1f1b"))})
     expect_same(evaluate(plan_of(each)), one, each);
 }
 

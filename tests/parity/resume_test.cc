@@ -190,6 +190,12 @@ mesh::Layout with_spread_head(mesh::Layout value, int pp, const char* schedule) 
   return value;
 }
 
+mesh::Layout with_spread_ends(mesh::Layout value, int pp, const char* schedule) {
+  value = with_spread_head(std::move(value), pp, schedule);
+  value.spread_embedding = true;
+  return value;
+}
+
 // Parts of the vocabulary are saved and read as any other parts, from one rank and back.
 TEST(Resume, WithASpreadHeadOnOtherLayouts) {
   const RunFolders folders;
@@ -202,6 +208,26 @@ TEST(Resume, WithASpreadHeadOnOtherLayouts) {
   const auto more = folders.train("six", folders.plan(six, six), folders.checkpoint("two", 4));
   expect_same_losses(more, whole, 4, 1e-5);
   const auto last = folders.train("last", folders.plan(one, one), folders.checkpoint("six", 6));
+  expect_same_losses(last, whole, 6, 1e-5);
+}
+
+// A tied matrix is saved once, by parts.
+TEST(Resume, WithASpreadTiedMatrixOnOtherLayouts) {
+  const RunFolders folders;
+  const auto plan = [&](const mesh::Layout& layout) {
+    run::Plan tied = folders.plan(layout, layout);
+    tied.recipe.model.tie_word_embeddings = true;
+    return tied;
+  };
+  const mesh::Layout one = layout(1, 1, 1);
+  const mesh::Layout two = with_spread_ends(layout(1, 1, 1), 2, "1f1b");
+  const mesh::Layout six = with_spread_ends(layout(1, 2, 3), 3, "zb_h1");
+  const auto whole = folders.train("one", plan(one), "");
+  const auto rest = folders.train("two", plan(two), folders.checkpoint("one", 2));
+  expect_same_losses(rest, whole, 2, 1e-5);
+  const auto more = folders.train("six", plan(six), folders.checkpoint("two", 4));
+  expect_same_losses(more, whole, 4, 1e-5);
+  const auto last = folders.train("last", plan(one), folders.checkpoint("six", 6));
   expect_same_losses(last, whole, 6, 1e-5);
 }
 

@@ -88,7 +88,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Bug::kCount)> kB
     "experts_start_at_zero",
     "auxiliary_dropped",
     "routed_again",
-    "head_parts_not_summed"};
+    "head_parts_not_summed",
+    "spread_rows_not_learned"};
 static_assert(!kBugNames.back().empty(), "every bug has a name");
 
 std::string variable(const char* name) {

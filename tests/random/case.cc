@@ -50,6 +50,7 @@ const std::vector<Field>& fields() {
       {"virtual", &Case::num_virtual, true},
       {"schedule", &Case::schedule, true},
       {"stages", &Case::stages, true},
+      {"spread_embedding", &Case::spread_embedding, true},
       {"spread_head", &Case::spread_head, true},
       {"micro_batch", &Case::micro_batch, true},
       {"recompute", &Case::recompute, true},

@@ -27,7 +27,7 @@ struct Case {
   std::int64_t num_virtual = 1;
   std::string schedule;  // a name, or "random": a legal order by `seed`
   std::string stages;    // empty: balanced
-  std::int64_t spread_head = 0;
+  std::int64_t spread_embedding = 0, spread_head = 0;
   std::int64_t micro_batch = 1;
   std::string recompute = "none", offload = "none";
   std::string stage_recompute;  // empty: as `recompute`

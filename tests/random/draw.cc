@@ -107,9 +107,11 @@ std::int64_t draw_virtual(Dice& dice, const std::string& name) {
 }
 
 // Counts that add up to all layers, at least one a stage.
-std::string draw_stages(Dice& dice, std::int64_t num_layers, std::int64_t num_stages) {
+std::string draw_stages(Dice& dice, std::int64_t num_layers, std::int64_t num_stages,
+                        std::int64_t least_of_first) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_stages), 1);
-  for (std::int64_t i = num_stages; i < num_layers; ++i)
+  counts.front() = least_of_first;
+  for (std::int64_t i = num_stages - 1 + least_of_first; i < num_layers; ++i)
     counts[static_cast<std::size_t>(dice.below(num_stages))] += 1;
   std::string text;
   for (const std::int64_t count : counts)
@@ -164,18 +166,30 @@ class Walk {
     space_.fixed.num_virtual = static_cast<int>(num_virtual);
     const std::int64_t num_stages = layout_.pp * num_virtual;
     const auto num_layers = static_cast<std::int64_t>(space_.architecture->layers.size());
-    if (num_stages <= num_layers && dice_.percent(30))
-      case_.stages = space_.fixed.stages = draw_stages(dice_, num_layers, num_stages);
+    // Of a tied model both or none.
+    const bool embedding = dice_.percent(30);
+    if (embedding) spread_embedding();
+    if (case_.tied != 0 ? embedding : dice_.percent(30)) spread_head();
+    const std::int64_t least_of_first = embedding ? 2 : 1;
+    if (num_stages - 1 + least_of_first <= num_layers && dice_.percent(30))
+      case_.stages = space_.fixed.stages =
+          draw_stages(dice_, num_layers, num_stages, least_of_first);
     if (dice_.percent(20))
       case_.stage_recompute = space_.fixed.stage_recompute =
           draw_words(dice_, num_stages, {"none", "selective", "full"});
     if (case_.precision == "fp32" && dice_.percent(90))
       case_.stage_dtype = space_.fixed.stage_dtype =
           draw_words(dice_, num_stages, {"fp32", "bf16"});
-    if (case_.tied == 0 && dice_.percent(30)) {
-      space_.fixed.head = recipe::Head::kAllStages;
-      layout_.spread_head = true;
-    }
+  }
+
+  void spread_embedding() {
+    space_.fixed.embedding = recipe::Embedding::kAllStages;
+    layout_.spread_embedding = true;
+  }
+
+  void spread_head() {
+    space_.fixed.head = recipe::Head::kAllStages;
+    layout_.spread_head = true;
   }
 
   // A value that no rule objects to; one time in four the plainest such.
@@ -211,6 +225,7 @@ class Walk {
     one.etp = layout_.etp;
     one.pp = layout_.pp;
     one.num_virtual = layout_.num_virtual;
+    one.spread_embedding = layout_.spread_embedding ? 1 : 0;
     one.spread_head = layout_.spread_head ? 1 : 0;
     one.micro_batch = layout_.micro_batch;
     one.recompute = recipe::to_string(layout_.recompute);

@@ -84,6 +84,7 @@ mesh::Layout degrees_of(const Case& one) {
   layout.etp = degree(one.etp);
   layout.pp = degree(one.pp);
   layout.num_virtual = degree(one.num_virtual);
+  layout.spread_embedding = one.spread_embedding != 0;
   layout.spread_head = one.spread_head != 0;
   layout.prefetch = degree(one.prefetch);
   layout.shared_window = one.window != 0;
@@ -158,6 +159,7 @@ plan::Space space_of(const Case& one, const model::Architecture& architecture) {
   space.rows = one.rows;
   space.fixed.schedule = one.pp > 1 ? one.schedule : "";
   space.fixed.stages = one.pp > 1 ? one.stages : "";
+  if (one.spread_embedding != 0) space.fixed.embedding = recipe::Embedding::kAllStages;
   if (one.spread_head != 0) space.fixed.head = recipe::Head::kAllStages;
   space.fixed.stage_recompute = one.stage_recompute;
   space.fixed.stage_dtype = one.stage_dtype;

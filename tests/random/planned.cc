@@ -24,6 +24,7 @@ recipe::Parallel parallel_of(const Case& one) {
     parallel.num_virtual = degree(one.num_virtual);
     parallel.schedule = one.schedule;
     parallel.stages = one.stages;
+    if (one.spread_embedding != 0) parallel.embedding = recipe::Embedding::kAllStages;
     if (one.spread_head != 0) parallel.head = recipe::Head::kAllStages;
   }
   parallel.micro_batch = one.micro_batch;

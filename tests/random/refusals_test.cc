@@ -144,7 +144,8 @@ std::optional<Words> more_stages_than_layers(Case& one) {
   one.schedule = "interleaved_1f1b";
   one.num_virtual = one.layers + 3;
   one.stages.clear();
-  return Words{fmt::format("pp x virtual may be {} at most", one.layers + 2)};
+  return Words{
+      fmt::format("pp x virtual may be {} at most", one.layers + 2 - one.spread_embedding)};
 }
 
 // A degree that divides `count` and the ranks of a stage.

@@ -168,7 +168,77 @@ TEST(PartTest, ASpreadHeadIsCoveredToo) {
     EXPECT_EQ(part.layers.back().parameters.size(), rank == 2 ? 2u : 1u);
     EXPECT_EQ(part.head.has_stream(), rank == 2);
   }
-  EXPECT_FALSE(part_of(whole_of("llama", true), layout, 0));
+}
+
+// Every pipeline rank has rows of the embedding, the first stage what is added to them.
+TEST(PartTest, ASpreadEmbeddingIsCoveredToo) {
+  for (const char* family : {"llama", "gpt2", "gemma2"})
+    for (const int tp : {1, 2, 4})
+      for (const int pp : {2, 3})
+        for (const bool tied : {false, true}) {
+          Layout layout = layout_of(tp, pp);
+          layout.spread_embedding = true;
+          layout.spread_head = tied;
+          expect_covered(whole_of(family, tied), layout);
+        }
+  Layout layout = layout_of(1, 3);
+  layout.spread_embedding = true;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Architecture part = *part_of(whole_of("gpt2"), layout, rank);
+    EXPECT_EQ(named(part, "transformer.wte.weight").offsets,
+              (std::vector<std::int64_t>{21 * rank, 0}));
+    EXPECT_TRUE(part.layers.front().held);
+    EXPECT_EQ(part.layers.front().parameters.size(), rank == 0 ? 2u : 1u);  // of positions
+    EXPECT_EQ(part.has_stream(part.layers.front()), rank == 0);
+  }
+}
+
+// 64 rows over 3 stages of 2: neighbours have as many, so that their buffers are alike.
+TEST(PartTest, TensorRanksHaveEquallyManyRowsOfWhatIsSpread) {
+  Layout layout = layout_of(2, 3);
+  layout.spread_embedding = layout.spread_head = true;
+  std::vector<std::int64_t> rows;
+  for (int rank = 0; rank < 6; ++rank)
+    rows.push_back(part_of(whole_of("llama"), layout, rank)->num_head_rows());
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{10, 10, 11, 11, 11, 11}));
+}
+
+// The rows that a rank looks up are those that it makes logits of; the norm is the last stage's.
+TEST(PartTest, ASpreadTiedMatrixIsOneOnEachRank) {
+  Layout layout = layout_of(1, 3);
+  layout.spread_embedding = layout.spread_head = true;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Architecture part = *part_of(whole_of("llama", true), layout, rank);
+    EXPECT_EQ(part.layers.front().parameters, (std::vector<int>{0}));
+    EXPECT_EQ(part.layers.back().parameters.back(), 0);
+    EXPECT_EQ(part.num_head_rows(), rank == 2 ? 22 : 21);  // of 64
+    EXPECT_TRUE(part.parameters[0].counts);
+    EXPECT_EQ(part.layers.back().groups,
+              rank == 2 ? (std::vector<int>{0, part.layers.back().index}) : std::vector<int>{0});
+  }
+}
+
+TEST(PartTest, WhatIsSpreadIsRefusedWithItsRemedy) {
+  const auto refusal = [](const Architecture& whole, int pp, bool embedding, bool head) {
+    Layout layout = layout_of(1, pp);
+    layout.spread_embedding = embedding;
+    layout.spread_head = head;
+    const auto part = part_of(whole, layout, 0);
+    return part ? "" : part.error().message + "; " + part.error().hint;
+  };
+  EXPECT_EQ(refusal(whole_of("llama", true), 2, false, true),
+            "layout: the head cannot be spread over all stages: its matrix is the embedding's too, "
+            "which the first stage holds whole; leave it on the last stage (parallel.head: "
+            "last_stage), spread both (parallel.embedding: all_stages), or untie them "
+            "(model.tie_word_embeddings: false)");
+  EXPECT_EQ(refusal(whole_of("llama", true), 2, true, false),
+            "layout: the embedding cannot be spread over all stages: its matrix is the head's too, "
+            "which the last stage holds whole; leave it on the first stage (parallel.embedding: "
+            "first_stage), spread both (parallel.head: all_stages), or untie them "
+            "(model.tie_word_embeddings: false)");
+  EXPECT_EQ(refusal(whole_of("llama"), 1, true, false),
+            "layout: the embedding cannot be spread over all stages: pp is 1, so there is one rank "
+            "of stages; leave it on the first stage (parallel.embedding: first_stage)");
 }
 
 // 16 columns, 4 heads of 4 on 2 heads of keys and values, by hand.

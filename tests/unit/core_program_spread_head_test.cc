@@ -1,53 +1,14 @@
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "core/mesh/part.h"
-#include "core/program/compile.h"
-#include "core/program/memory.h"
-#include "core/program/validate.h"
-#include "tests/support/compile_world.h"
 #include "tests/support/small_llama.h"
+#include "tests/support/world_of_parts.h"
 
 namespace ptrain::program {
 namespace {
 
 using mesh::Layout;
 using support::drop;
-
-// The programs of all ranks, each of its own part of the model.
-class World {
- public:
-  explicit World(const Layout& layout, int num_blocks = 2, Purpose purpose = Purpose::kTrain)
-      : layout_(layout) {
-    const auto whole = support::small_llama(num_blocks);
-    for (int rank = 0; rank < layout.num_ranks(); ++rank)
-      parts_.push_back(*mesh::part_of(whole, layout, rank));
-    for (int rank = 0; rank < layout.num_ranks(); ++rank)
-      programs_.push_back(
-          *compile({parts_[static_cast<std::size_t>(rank)], layout_, "s", purpose}, rank));
-  }
-  Program& program(std::size_t rank) { return programs_[rank]; }
-  std::string text(std::size_t rank) const {
-    const std::string text = to_text(programs_[rank]);
-    return text.substr(text.find('\n') + 1);
-  }
-  std::string check(Queues queues = Queues::kByLane) const {
-    std::vector<const Program*> programs;
-    std::vector<const model::Architecture*> parts;
-    for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
-      programs.push_back(&programs_[rank]);
-      parts.push_back(&parts_[rank]);
-    }
-    const auto status = validate(programs, parts, layout_, queues);
-    return status ? "" : status.error().message;
-  }
-
- private:
-  Layout layout_;
-  std::vector<model::Architecture> parts_;
-  std::vector<Program> programs_;
-};
+using support::WorldOfParts;
 
 Layout pipeline(int pp, int num_virtual, std::string schedule, std::int64_t num_micro_batches) {
   Layout layout;
@@ -61,7 +22,7 @@ Layout pipeline(int pp, int num_virtual, std::string schedule, std::int64_t num_
 
 // By hand: 1f1b of two micro-batches, whose S stand behind F1 (core_schedule_shared_work_test.cc).
 TEST(SpreadHead, OneForwardOneBackward) {
-  World world(pipeline(2, 1, "1f1b", 2));
+  WorldOfParts world(support::small_llama(2), pipeline(2, 1, "1f1b", 2));
   EXPECT_EQ(world.text(0),
             "0 compute FORWARD s0 l0 m0 keep=all\n"
             "1 compute FORWARD s0 l1 m0 keep=all\n"
@@ -70,15 +31,15 @@ TEST(SpreadHead, OneForwardOneBackward) {
             "4 compute FORWARD s0 l1 m1 keep=all\n"
             "5 transfer SEND_F s0 m1 to=1 < 4\n"
             "6 compute BACKWARD s1 l3.0 m0 < 2\n"
-            "7 compute EXCHANGE s1 l3.0 m0 kind=all_gather axis=head token_bytes=32\n"
+            "7 compute EXCHANGE s1 l3.0 m0 kind=all_gather axis=vocabulary token_bytes=32\n"
             "8 compute BACKWARD s1 l3.1 m0\n"
-            "9 compute EXCHANGE s1 l3.1 m0 kind=reduce_scatter axis=head token_bytes=32\n"
+            "9 compute EXCHANGE s1 l3.1 m0 kind=reduce_scatter axis=vocabulary token_bytes=32\n"
             "10 compute BACKWARD s1 l3.2 m0\n"
             "11 transfer RECV_B s0 m0 from=1\n"
             "12 compute BACKWARD s1 l3.0 m1 < 5\n"
-            "13 compute EXCHANGE s1 l3.0 m1 kind=all_gather axis=head token_bytes=32\n"
+            "13 compute EXCHANGE s1 l3.0 m1 kind=all_gather axis=vocabulary token_bytes=32\n"
             "14 compute BACKWARD s1 l3.1 m1\n"
-            "15 compute EXCHANGE s1 l3.1 m1 kind=reduce_scatter axis=head token_bytes=32\n"
+            "15 compute EXCHANGE s1 l3.1 m1 kind=reduce_scatter axis=vocabulary token_bytes=32\n"
             "16 compute BACKWARD s1 l3.2 m1\n"
             "17 transfer RECV_B s0 m1 from=1\n"
             "18 compute BACKWARD s0 l1 m0 < 11\n"
@@ -95,13 +56,13 @@ TEST(SpreadHead, OneForwardOneBackward) {
 // A pass without gradients shares the head where the last stage has made its input.
 TEST(SpreadHead, ForwardOnly) {
   Layout layout = pipeline(2, 1, "1f1b", 1);
-  const World world(layout, 2, Purpose::kEvaluate);
+  const WorldOfParts world(support::small_llama(2), layout, Purpose::kEvaluate);
   EXPECT_EQ(world.text(0),
             "0 compute FORWARD s0 l0 m0 keep=none\n"
             "1 compute FORWARD s0 l1 m0 keep=none\n"
             "2 transfer SEND_F s0 m0 to=1 < 1\n"
             "3 compute FORWARD s1 l3.0 m0 keep=none\n"
-            "4 compute EXCHANGE s1 l3.0 m0 kind=all_gather axis=head token_bytes=32\n"
+            "4 compute EXCHANGE s1 l3.0 m0 kind=all_gather axis=vocabulary token_bytes=32\n"
             "5 compute FORWARD s1 l3.1 m0 keep=none\n");
 }
 
@@ -129,7 +90,7 @@ TEST(SpreadHead, OfEachScheduleIsLegal) {
       Layout layout = pipeline(named.pp, named.num_virtual, named.name, named.num_micro_batches);
       layout.shard = 2;
       layout.zero = zero;
-      const World world(layout, 8);
+      const WorldOfParts world(support::small_llama(8), layout);
       EXPECT_EQ(world.check(), "") << mesh::to_string(layout);
     }
 }
@@ -140,18 +101,18 @@ TEST(SpreadHead, MeetsOverTensorRanksToo) {
   layout.dp = 2;
   layout.cp = 2;
   layout.ulysses = 1;
-  EXPECT_EQ(World(layout).check(), "") << mesh::to_string(layout);
+  EXPECT_EQ(WorldOfParts(support::small_llama(2), layout).check(), "") << mesh::to_string(layout);
 }
 
 TEST(SpreadHead, IsMissedWhereARankLeavesItOut) {
-  World world(pipeline(2, 1, "1f1b", 2));
+  WorldOfParts world(support::small_llama(2), pipeline(2, 1, "1f1b", 2));
   for (int i = 0; i < 5; ++i) drop(world.program(0), 6);
   EXPECT_NE(world.check().find("g3 has 1 of 2 gradients"), std::string::npos) << world.check();
 }
 
 // In another order of micro-batches on one rank nobody meets.
 TEST(SpreadHead, IsDoneByAllRanksAtTheSameTime) {
-  World world(pipeline(2, 1, "1f1b", 2));
+  WorldOfParts world(support::small_llama(2), pipeline(2, 1, "1f1b", 2));
   for (Action& action : world.program(0).actions)
     if (action.layer_first == 3) action.micro_batch = 1 - action.micro_batch;
   EXPECT_NE(world.check().find("never runs: its group does not meet here"), std::string::npos)

@@ -79,12 +79,15 @@ TEST(Plan, NamesTheDTypesOfLayers) {
             "bfloat16");
 }
 
-TEST(Plan, NamesAHeadThatAllStagesShare) {
-  Plan plan = example_plan();
-  EXPECT_FALSE(to_json(plan)["shapes"][0]["layout"].contains("spread_head"));
-  plan.shapes[0].layout.spread_head = true;
-  const auto json = to_json(plan);
-  EXPECT_EQ(plan_from_json(json)->shapes[0].layout, plan.shapes[0].layout);
+TEST(Plan, NamesWhatAllStagesShare) {
+  for (bool mesh::Layout::*spread : {&mesh::Layout::spread_embedding, &mesh::Layout::spread_head}) {
+    Plan plan = example_plan();
+    const auto plain = to_json(plan);
+    plan.shapes[0].layout.*spread = true;
+    const auto json = to_json(plan);
+    EXPECT_EQ(json["shapes"][0]["layout"].size(), plain["shapes"][0]["layout"].size() + 1);
+    EXPECT_EQ(plan_from_json(json)->shapes[0].layout, plan.shapes[0].layout);
+  }
 }
 
 // Plans that hands have edited.

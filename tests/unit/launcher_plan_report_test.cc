@@ -24,11 +24,11 @@ nlohmann::json json_of(const Layout& layout) {
 // A field more does not compile, so that whoever adds it sees that programs must be told.
 auto fields_of(Layout& layout) {
   auto& [dp, shard, cp, ulysses, tp, pp, num_virtual, schedule, schedule_csv, stage_layers,
-         spread_head, ep, etp, zero, micro_batch, num_micro_batches, recompute, stage_recompute,
-         layer_dtypes, prefetch, offload, shared_window] = layout;
+         spread_embedding, spread_head, ep, etp, zero, micro_batch, num_micro_batches, recompute,
+         stage_recompute, layer_dtypes, prefetch, offload, shared_window] = layout;
   return std::tie(dp, shard, cp, ulysses, tp, pp, num_virtual, schedule, schedule_csv, stage_layers,
-                  spread_head, ep, etp, zero, micro_batch, num_micro_batches, recompute,
-                  stage_recompute, layer_dtypes, prefetch, offload, shared_window);
+                  spread_embedding, spread_head, ep, etp, zero, micro_batch, num_micro_batches,
+                  recompute, stage_recompute, layer_dtypes, prefetch, offload, shared_window);
 }
 
 void change(bool& value) { value = !value; }
@@ -69,6 +69,7 @@ TEST(Report, GivesListsByStageInTheWordsOfTheRecipe) {
   EXPECT_EQ(json["stages"], nlohmann::json({1, 3}));
   EXPECT_EQ(json["stage_recompute"], nlohmann::json({"none", "selective"}));
   EXPECT_EQ(json["stage_dtype"], nlohmann::json({"fp32", "bf16"}));
+  EXPECT_EQ(json["embedding"], "first_stage");
   EXPECT_EQ(json["head"], "all_stages");
 }
 

@@ -20,7 +20,8 @@ struct PassContext {
 
 // Cells of `pipeline` to one FORWARD, BACKWARD or BACKWARD_INPUT for each layer of their stages,
 // and a BACKWARD_WEIGHT for each block: the ends of a model queue nothing. An S is the BACKWARD of
-// the head alone. `train`: forwards keep their stash; else an S is a FORWARD.
+// the head alone. A spread embedding comes before all cells, and goes back behind all of them.
+// `train`: forwards keep their stash; else an S is a FORWARD.
 Draft lay_segments(std::span<const schedule::Cell> cells, const Pipeline& pipeline, bool train,
                    const PassContext& context);
 
@@ -49,6 +50,7 @@ std::vector<bool> groups_summed(const model::Architecture& architecture);
 Draft add_tensor_sums(Draft draft, const PassContext& context);
 
 // SYNC_TIED where a tied head and the embedding are on two pipeline ranks, of which `rank` is one.
+// Where both are spread each rank has the same rows of them, and there is nothing to add up.
 Draft add_tied_sum(Draft draft, const Pipeline& pipeline, int rank, const PassContext& context);
 
 // By group: the action that adds to or sums up its gradients last; -1: none does. A sum counts

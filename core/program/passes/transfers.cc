@@ -49,6 +49,7 @@ class Transferring {
   Transferring(Draft draft, const Pipeline& pipeline, int rank)
       : draft_(std::move(draft)),
         out_(draft_.successor()),
+        first_layer_(pipeline.layers_of(0).begin),
         cells_(pipeline.schedule.ranks[static_cast<std::size_t>(rank)]),
         steps_(cells_.size()),
         cell_of_(draft_.actions().size(), -1),
@@ -90,7 +91,7 @@ class Transferring {
     int cell = 0;
     for (std::size_t i = 0; i < draft_.actions().size(); ++i) {
       const Action& action = draft_.actions()[i];
-      if (layer_of(action) < 0) continue;
+      if (layer_of(action) < first_layer_) continue;
       while (!belongs(action, cells_[static_cast<std::size_t>(cell)])) ++cell;
       cell_of_[i] = cell;
       step(cell).last = i;
@@ -140,6 +141,7 @@ class Transferring {
 
   Draft draft_;
   Draft out_;
+  int first_layer_;                 // of all cells: 1 where the embedding is spread
   const std::vector<Cell>& cells_;  // of this rank
   std::vector<Step> steps_;         // by cell
   std::vector<int> cell_of_;        // by position in the draft; -1: of no cell

@@ -93,12 +93,21 @@ void add_pipeline(std::vector<Field>& all, const std::string& prefix, Owner owne
            .description = "Layers of each stage in model order, separated by commas; embedding and "
                           "head count as layers; empty: balanced by cost."},
           owner, &Parallel::stages),
+      choice<Owner, Parallel, Embedding>(
+          {.path = prefix + "embedding",
+           .description =
+               "Where the embedding's matrix is in a pipeline. all_stages: each rank has "
+               "a part of the vocabulary, and looks its tokens up for all micro-batches "
+               "before a step; where head and embedding are tied, beside head: "
+               "all_stages."},
+          owner, &Parallel::embedding,
+          {{"first_stage", Embedding::kFirstStage}, {"all_stages", Embedding::kAllStages}}),
       choice<Owner, Parallel, Head>(
           {.path = prefix + "head",
            .description =
                "Where the head's matrix and the loss are in a pipeline. all_stages: each "
                "rank has a part of the vocabulary, and all work on it at the same time; "
-               "not where the embedding is tied to it."},
+               "where head and embedding are tied, beside embedding: all_stages."},
           owner, &Parallel::head,
           {{"last_stage", Head::kLastStage}, {"all_stages", Head::kAllStages}}));
 }

@@ -25,7 +25,7 @@ Extent extent_of(const mesh::Layout& layout, MeshAxis axis) {
   if (const auto extent = of_experts(layout, axis)) return *extent;
   if (axis == MeshAxis::kWorld) return {layout.num_ranks(), 1};
   if (axis == MeshAxis::kRows) return {layout.cp * layout.tp, 1};
-  if (axis == MeshAxis::kHead)
+  if (axis == MeshAxis::kVocabulary)
     return {layout.pp * layout.tp, layout.num_ranks() / (layout.pp * layout.tp)};
   if (axis == MeshAxis::kShard) return {layout.num_shards(), layout.tp};
   const int ring = layout.cp / layout.ulysses;

@@ -6,8 +6,8 @@ namespace ptrain::plan {
 
 // Innermost in the order of ranks first.
 // kShard: shard x cp, over which parameters are sharded.
-// kRows: tp x cp, the ranks that hold tokens of the same rows. kHead: pp x tp, those that share a
-// spread head.
+// kRows: tp x cp, the ranks that hold tokens of the same rows. kVocabulary: pp x tp, those that
+// share a spread embedding or head.
 // kExperts: ep x etp; kExpertShard and kExpertDp: eshard and edp (mesh/layout.h).
 enum class MeshAxis {
   kTp,
@@ -18,7 +18,7 @@ enum class MeshAxis {
   kPp,
   kWorld,
   kRows,
-  kHead,
+  kVocabulary,
   kExperts,
   kExpertShard,
   kExpertDp

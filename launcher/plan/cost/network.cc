@@ -63,7 +63,7 @@ Group ranks_along(std::string_view axis, const CostContext& context) {
   if (axis == "ulysses") return by_messages(MeshAxis::kUlysses, context);
   if (axis == "ep") return by_messages(MeshAxis::kExperts, context);
   if (axis == "rows") return by_messages(MeshAxis::kRows, context);
-  if (axis == "head") return by_messages(MeshAxis::kHead, context);
+  if (axis == "vocabulary") return by_messages(MeshAxis::kVocabulary, context);
   return by_messages(MeshAxis::kTp, context);
 }
 
@@ -72,7 +72,7 @@ double tokens_of(const CostContext& context) {
 }
 
 // The ranks that hold the stream give their part of it to all others, or get as much from each.
-double head_exchange_seconds(double bytes, const Group& ranks, const CostContext& context) {
+double vocabulary_exchange_seconds(double bytes, const Group& ranks, const CostContext& context) {
   const double of_holder = bytes / context.layout.tp;
   return transfer_seconds(of_holder * (ranks.size - 1), ranks, Transfer::kGather, context);
 }
@@ -84,7 +84,8 @@ double layer_exchange_seconds(const Action& action, const CostContext& context) 
   const std::string_view kind = action.attribute("kind");
   Group ranks = ranks_along(action.attribute("axis"), context);
   if (kind == "arrival") return 0;
-  if (action.attribute("axis") == "head") return head_exchange_seconds(bytes, ranks, context);
+  if (action.attribute("axis") == "vocabulary")
+    return vocabulary_exchange_seconds(bytes, ranks, context);
   if (kind == "reduce_scatter") return reduce_scatter_seconds(bytes, ranks, context);
   if (kind != "shift") return all_gather_seconds(bytes, ranks, context);
   ranks.size = 2;  // to one neighbour, from another

@@ -8,7 +8,7 @@ std::optional<Objection> experts_divide(const mesh::Layout& layout, const Space&
   mesh::Layout of_stage = layout;
   of_stage.pp = of_stage.num_virtual = 1;
   of_stage.stage_layers.clear();
-  of_stage.spread_head = false;
+  of_stage.spread_embedding = of_stage.spread_head = false;
   const Status can = can_be_cut(of_stage, space);
   if (can) return std::nullopt;
   return Objection{"ep and etp do not suit the model or the ranks", error_line(can.error()),

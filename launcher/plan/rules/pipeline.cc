@@ -61,16 +61,18 @@ std::optional<Objection> stage_dtype_fits(const mesh::Layout& layout, const Spac
   return from(reason, part.error(), layout);
 }
 
-std::optional<Objection> head_spreads(const mesh::Layout& layout, const Space& space) {
-  if (!layout.spread_head || space.architecture == nullptr) return std::nullopt;
+std::optional<Objection> vocabulary_spreads(const mesh::Layout& layout, const Space& space) {
+  const bool spreads = layout.spread_embedding || layout.spread_head;
+  if (!spreads || space.architecture == nullptr) return std::nullopt;
   mesh::Layout alone;
   alone.pp = layout.pp;
   alone.tp = layout.tp;
-  alone.spread_head = true;
-  alone.schedule = "1f1b";  // where the last stage lies does not matter
+  alone.spread_embedding = layout.spread_embedding;
+  alone.spread_head = layout.spread_head;
+  alone.schedule = "1f1b";  // where the stages lie does not matter
   const auto part = mesh::part_of(*space.architecture, alone, 0);
   if (part) return std::nullopt;
-  return from("the head cannot be spread over all stages", part.error(), layout);
+  return from("embedding or head cannot be spread over all stages", part.error(), layout);
 }
 
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space) {

@@ -10,7 +10,7 @@ namespace {
 constexpr Rule kRules[] = {
     {"pp", every_rank_has_layers},
     {"tp", tensor_divides},
-    {"tp", head_spreads},
+    {"tp", vocabulary_spreads},
     {"ulysses", context_divides},
     {"dp", is_available},
     {"dp", rows_divide},

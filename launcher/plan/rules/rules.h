@@ -43,8 +43,8 @@ std::optional<Objection> stages_fit(const mesh::Layout& layout, const Space& spa
 std::optional<Objection> schedule_fits(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> stage_recompute_fits(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> stage_dtype_fits(const mesh::Layout& layout, const Space& space);
-// A pipeline, and a model whose head all its ranks can share.
-std::optional<Objection> head_spreads(const mesh::Layout& layout, const Space& space);
+// A pipeline, and a model whose embedding or head all its ranks can share.
+std::optional<Objection> vocabulary_spreads(const mesh::Layout& layout, const Space& space);
 // Tokens of a row, heads, and models that ranks with a part of a row do not run.
 std::optional<Objection> context_divides(const mesh::Layout& layout, const Space& space);
 std::optional<Objection> rows_divide(const mesh::Layout& layout, const Space& space);

@@ -1,5 +1,5 @@
-// Pipelines whose ranks all share the head compute what one process computes, and hold the bytes
-// that were predicted.
+// Pipelines whose ranks all share the head, the embedding or both compute what one process
+// computes, and hold the bytes that were predicted.
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,9 @@ namespace {
 
 using recipe::Recompute;
 
+// What all ranks share: one of the two, both, or both as one matrix.
+enum class Spread { kHead, kEmbedding, kBoth, kTied };
+
 struct Case {
   const char* name;
   const char* schedule;
@@ -26,6 +29,7 @@ struct Case {
   const char* family = nullptr;
   int tp = 1, ring = 1, ulysses = 1;
   std::vector<int> stage_layers = {};
+  Spread spread = Spread::kHead;
 };
 
 void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
@@ -35,13 +39,14 @@ Experiment experiment_of(const Case& value, DType dtype) {
   experiment.model =
       value.family == nullptr ? support::small_sizes() : support::small_model(value.family);
   experiment.model.num_hidden_layers = 6;
-  experiment.model.tie_word_embeddings = false;
+  experiment.model.tie_word_embeddings = value.spread == Spread::kTied;
   // 61 rows: no two ranks have as many. What tp splits must be even.
   if (value.tp > 1) experiment.model.vocab_size = 62;
   experiment.dtype = dtype;
   experiment.sequence = 12;
   mesh::Layout& layout = experiment.layout;
-  layout.spread_head = true;
+  layout.spread_embedding = value.spread != Spread::kHead;
+  layout.spread_head = value.spread != Spread::kEmbedding;
   layout.pp = value.pp;
   layout.num_virtual = value.num_virtual;
   layout.schedule = value.schedule;
@@ -55,6 +60,11 @@ Experiment experiment_of(const Case& value, DType dtype) {
   layout.recompute = value.recompute;
   layout.num_micro_batches = value.num_micro_batches;
   return experiment;
+}
+
+Case spread(Spread what, Case value) {
+  value.spread = what;
+  return value;
 }
 
 const std::vector<Case> kCases = {
@@ -81,20 +91,42 @@ const std::vector<Case> kCases = {
     {"zb_v_tp2_shard2_zero2", "zb_v", 2, 2, 4, 1, 2, 2, Recompute::kNone, nullptr, 2},
     {"1f1b_ring2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 1, 2},
     {"1f1b_tp2_ulysses2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, nullptr, 2, 1, 2},
+    spread(Spread::kEmbedding, {"embedding_1f1b_pp2", "1f1b", 2, 1, 4}),
+    spread(Spread::kEmbedding, {"embedding_gpipe_pp4", "gpipe", 4, 1, 4}),
+    spread(Spread::kEmbedding, {"embedding_zb_v_pp3", "zb_v", 3, 2, 6}),
+    spread(Spread::kEmbedding,
+           {"embedding_1f1b_gpt2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, "gpt2"}),
+    spread(Spread::kEmbedding,
+           {"embedding_zb_h1_gemma2", "zb_h1", 2, 1, 4, 1, 1, 1, Recompute::kFull, "gemma2"}),
+    spread(Spread::kEmbedding, {"embedding_hsdp_zero3", "1f1b", 2, 1, 3, 2, 2, 3}),
+    spread(Spread::kEmbedding,
+           {"embedding_tp2_ring2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone, "gpt2", 2, 2}),
+    spread(Spread::kBoth, {"both_zb_h1_pp4", "zb_h1", 4, 1, 8}),
+    spread(Spread::kBoth, {"both_interleaved_zero2", "interleaved_1f1b", 2, 2, 4, 1, 2, 2}),
+    spread(Spread::kBoth, {"both_1f1b_tp2_ulysses2", "1f1b", 2, 1, 4, 1, 1, 1, Recompute::kNone,
+                           nullptr, 2, 1, 2}),
+    spread(Spread::kTied, {"tied_1f1b_pp2", "1f1b", 2, 1, 4}),
+    spread(Spread::kTied, {"tied_1f1b_pp4_dp2", "1f1b", 4, 1, 8, 2}),
+    spread(Spread::kTied,
+           {"tied_zb_v_pp2_gpt2", "zb_v", 2, 2, 4, 1, 1, 1, Recompute::kNone, "gpt2"}),
+    spread(Spread::kTied, {"tied_interleaved_gemma3_zero3", "interleaved_1f1b", 2, 2, 4, 1, 2, 3,
+                           Recompute::kSelective, "gemma3"}),
+    spread(Spread::kTied,
+           {"tied_1f1b_tp2_gpt2_zero2", "1f1b", 2, 1, 4, 1, 2, 2, Recompute::kNone, "gpt2", 2}),
 };
 
-class SpreadHeads : public testing::TestWithParam<Case> {};
+class SpreadVocabulary : public testing::TestWithParam<Case> {};
 
-TEST_P(SpreadHeads, EqualOneProcessInFloat64) {
+TEST_P(SpreadVocabulary, EqualOneProcessInFloat64) {
   expect_one_process_in_float64(experiment_of(GetParam(), DType::kFloat64));
 }
 
-TEST_P(SpreadHeads, EqualOneProcessInFloat32) {
+TEST_P(SpreadVocabulary, EqualOneProcessInFloat32) {
   expect_one_process_in_float32(experiment_of(GetParam(), DType::kFloat32));
 }
 
-// Of the head a rank has its part: what it keeps for good, and what its call takes.
-TEST_P(SpreadHeads, HoldWhatIsPredicted) {
+// Of the matrix a rank has its part: what it keeps for good, and what its call takes.
+TEST_P(SpreadVocabulary, HoldWhatIsPredicted) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     Experiment experiment = experiment_of(GetParam(), dtype);
     experiment.rows = RowKind::kWholeDocument;
@@ -103,11 +135,11 @@ TEST_P(SpreadHeads, HoldWhatIsPredicted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SpreadHeads, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, SpreadVocabulary, testing::ValuesIn(kCases),
                          [](const auto& named) { return std::string(named.param.name); });
 
-// Whatever the order of the cells, the ranks meet where they share the head.
-TEST(RandomSpreadHeads, RunInAnyOrderOfAPipeline) {
+// Whatever the order of the cells, the ranks meet where they share a matrix.
+TEST(RandomSpreadVocabulary, RunsInAnyOrderOfAPipeline) {
   std::mt19937 random(5);
   for (int i = 0; i < 30; ++i) {
     const int num_ranks = 2 + static_cast<int>(random() % 4);
@@ -117,8 +149,10 @@ TEST(RandomSpreadHeads, RunInAnyOrderOfAPipeline) {
     Case value{"random", "", sizes.num_ranks, sizes.num_virtual, sizes.num_micro_batches};
     value.shard = num_ranks > 4 ? 1 : 1 + static_cast<int>(random() % 2);
     value.zero = 1 + static_cast<int>(random() % 3);
+    value.spread = static_cast<Spread>(i % 4);
     Experiment experiment = experiment_of(value, DType::kFloat64);
     experiment.layout.schedule_csv = schedule::to_csv(test::random_legal(sizes, random));
+    experiment.model.num_hidden_layers = 14;  // the first stage has a block
     experiment.num_steps = 2;
     experiment.sequence = 6;
     expect_losses_and_norms(train(experiment), train(on_one_rank(experiment)), 1e-9);

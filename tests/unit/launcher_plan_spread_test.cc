@@ -1,4 +1,4 @@
-// A head that all stages share: on the clock, in plans, and where it is refused.
+// A head or an embedding that all stages share: on the clock, in plans, and where it is refused.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ double makespan(const char* schedule, int num_virtual) {
     return action.kind == Kind::kBackward ? 2.0 : 1.0;
   };
   options.members = [](const Action& action, int) {
-    const bool all = action.kind == Kind::kGradNorm || action.attribute("axis") == "head";
+    const bool all = action.kind == Kind::kGradNorm || action.attribute("axis") == "vocabulary";
     return all ? std::vector{0, 1, 2, 3} : std::vector<int>{};
   };
   return simulate(programs, options)->step_s;
@@ -78,7 +78,7 @@ TEST(SpreadHeadParts, ShareTheMatrixAndItsWork) {
 TEST(SpreadHeadParts, LeaveTheBlocksToTheStages) {
   const auto heavy = small_llama(8, false, 1200);
   EXPECT_EQ(balanced_stages(heavy, 4, 4)->back(), 1);
-  EXPECT_EQ(*balanced_stages(heavy, 4, 4, true), (std::vector<int>{3, 2, 2, 3}));
+  EXPECT_EQ(*balanced_stages(heavy, 4, 4, {.head = true}), (std::vector<int>{3, 2, 2, 3}));
 }
 
 Space space_of(const model::Architecture& architecture, int pp) {
@@ -96,7 +96,8 @@ std::string refusal(const model::Architecture& architecture, int pp) {
   const Enumeration all = enumerate(space_of(architecture, pp));
   EXPECT_TRUE(all.legal.empty());
   for (const Rejected& rejected : all.rejected)
-    if (rejected.layout.pp == pp && rejected.reason == "the head cannot be spread over all stages")
+    if (rejected.layout.pp == pp &&
+        rejected.reason == "embedding or head cannot be spread over all stages")
       return rejected.detail;
   return "";
 }
@@ -108,6 +109,27 @@ TEST(SpreadHeadLayouts, AreLegalForAPipelineOfAModelWithAHeadOfItsOwn) {
   for (const mesh::Layout& layout : all.legal) EXPECT_TRUE(layout.spread_head);
 }
 
+TEST(SpreadEmbeddingLayouts, AreLegalForTiedModelsBesideASpreadHead) {
+  const auto tied = small_llama(8, true);
+  Space space = space_of(tied, 4);
+  space.fixed.embedding = recipe::Embedding::kAllStages;
+  const Enumeration all = enumerate(space);
+  ASSERT_FALSE(all.legal.empty());
+  for (const mesh::Layout& layout : all.legal) {
+    EXPECT_TRUE(layout.spread_embedding && layout.spread_head);
+    EXPECT_GE(layout.stage_layers.front(), 2) << "the first stage has a block";
+  }
+}
+
+// Eight layers in four stages: the embedding and at least one block come first.
+TEST(SpreadEmbeddingLayouts, GiveTheFirstStageABlock) {
+  EXPECT_EQ(*balanced_stages(small_llama(3), 4, 4, {.embedding = true}),
+            (std::vector<int>{2, 1, 1, 1}));
+  const auto refused = balanced_stages(small_llama(2), 4, 4, {.embedding = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().hint, "pp x virtual may be 3 at most");
+}
+
 TEST(SpreadHeadLayouts, SayWhyTheyCannotBe) {
   EXPECT_NE(refusal(small_llama(8), 1).find("pp is 1, so there is one rank of stages; leave it"),
             std::string::npos);
@@ -115,34 +137,40 @@ TEST(SpreadHeadLayouts, SayWhyTheyCannotBe) {
             std::string::npos);
 }
 
+void expect_bounds_hold(const SearchInput& input, const std::vector<mesh::Layout>& legal) {
+  ASSERT_FALSE(legal.empty());
+  Cuts cuts(sample_of(input.architecture));
+  Pipelines pipelines(cuts.likes());
+  LeastTime time(input, cuts, pipelines);
+  LeastBytes bytes(input, cuts, pipelines);
+  for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 50) {
+    const auto candidate = evaluate(input, legal[i]);
+    ASSERT_TRUE(candidate) << candidate.error().message;
+    EXPECT_LE(time.of(legal[i]), candidate->predicted.step_s * (1 + 1e-9));
+    EXPECT_LE(bytes.of(legal[i]), program::total_bytes(candidate->bytes));
+  }
+}
+
 // On a node, where communication takes the core that computes, and on four, where it does not.
-TEST(SpreadHeadBounds, AreNeverAboveWhatIsSimulated) {
+TEST(SpreadBounds, AreNeverAboveWhatIsSimulated) {
   const auto architecture = small_llama(6, false, 200);
   recipe::Shape shape;
   shape.name = "only";
   shape.sequence = 32;
   shape.global_batch_tokens = 8 * shape.sequence;
-  for (const int ranks_per_node : {4, 1}) {
-    cluster::Cluster cluster{"nodes", {}, cluster::default_figures(), cluster::default_link()};
-    cluster.nodes.assign(static_cast<std::size_t>(4 / ranks_per_node),
-                         {"n", ranks_per_node, std::int64_t{1} << 33});
-    const Placement placement{4, ranks_per_node, 1, 1.0, ranks_per_node == 1};
-    Space space = space_of(architecture, 0);
-    space.sequence = shape.sequence;
-    const SearchInput input{architecture, shape, space.fixed, cluster, placement, {0.02, 16.5}};
-    const auto legal = enumerate(space).legal;
-    ASSERT_FALSE(legal.empty());
-    Cuts cuts(sample_of(architecture));
-    Pipelines pipelines(cuts.likes());
-    LeastTime time(input, cuts, pipelines);
-    LeastBytes bytes(input, cuts, pipelines);
-    for (std::size_t i = 0; i < legal.size(); i += 1 + legal.size() / 50) {
-      const auto candidate = evaluate(input, legal[i]);
-      ASSERT_TRUE(candidate) << candidate.error().message;
-      EXPECT_LE(time.of(legal[i]), candidate->predicted.step_s * (1 + 1e-9));
-      EXPECT_LE(bytes.of(legal[i]), program::total_bytes(candidate->bytes));
+  for (const SpreadEnds spread : {SpreadEnds{false, true}, {true, false}, {true, true}})
+    for (const int ranks_per_node : {4, 1}) {
+      cluster::Cluster cluster{"nodes", {}, cluster::default_figures(), cluster::default_link()};
+      cluster.nodes.assign(static_cast<std::size_t>(4 / ranks_per_node),
+                           {"n", ranks_per_node, std::int64_t{1} << 33});
+      const Placement placement{4, ranks_per_node, 1, 1.0, ranks_per_node == 1};
+      Space space = space_of(architecture, 0);
+      space.sequence = shape.sequence;
+      if (!spread.head) space.fixed.head = recipe::Head::kLastStage;
+      if (spread.embedding) space.fixed.embedding = recipe::Embedding::kAllStages;
+      expect_bounds_hold({architecture, shape, space.fixed, cluster, placement, {0.02, 16.5}},
+                         enumerate(space).legal);
     }
-  }
 }
 
 }  // namespace
