@@ -19,11 +19,11 @@ namespace ptrain::mesh {
 //   whole experts by ep, their width by etp    experts
 // Where there are fewer heads of keys and values than tp ranks, neighbours hold the same one. Parts
 // of one fused matrix of queries, keys and values are three parameters of its name. With a tied
-// head the last stage holds all of group 0 too. Of an embedding or a head that is spread each
-// pipeline rank holds rows of the matrix, the stage that has its stream what else belongs to it.
-// Where both are spread and tied, these are the same rows. Without tp, pp, ep and etp it is the
-// whole. Errors (kUsage): a degree that does not divide what it splits, with the nearest that does;
-// an optimizer that must see what is split.
+// head that is not spread the last stage holds all of group 0 too. Of an embedding or a head that
+// is spread each pipeline rank holds rows of the matrix, the stage that has its stream what else
+// belongs to it; where both are spread and tied, these are the same rows. Without tp, pp, ep and
+// etp it is the whole. Errors (kUsage): a degree that does not divide what it splits, with the
+// nearest that does; an optimizer that must see what is split.
 Result<model::Architecture> part_of(const model::Architecture& whole, const Layout& layout,
                                     int rank);
 // Those of several ranks, in their order: a large model is described once for all of them.

@@ -18,36 +18,29 @@ model::VocabularyPlace tensor_place(const Layout& layout, int rank) {
   return {layout.tp, coordinates_of(layout, rank).tp, 0, layout.tp};
 }
 
-// What may be spread, in the recipe's words.
+// What may be spread, in the recipe's words: parallel.NAME is STAGE_stage or all_stages.
 struct End {
   const char* name;
-  const char* stage;        // that has it otherwise
-  const char* elsewhere;    // how to leave it there
-  const char* other;        // what a tied model has as the same matrix
-  const char* other_stage;  // that has this
-  const char* both;         // how to spread the other one too
+  const char* stage;
+  bool is_spread;
 };
-constexpr End kEmbedding{"embedding", "first", "parallel.embedding: first_stage",
-                         "head",      "last",  "parallel.head: all_stages"};
-constexpr End kHead{"head",      "last",  "parallel.head: last_stage",
-                    "embedding", "first", "parallel.embedding: all_stages"};
 
 Status check_end(const model::Architecture& whole, const Layout& layout, const End& end,
-                 bool is_alone) {
+                 const End& other) {
   const auto refuse = [&](std::string why, std::string remedy) {
     return fail(ExitCode::kUsage,
                 fmt::format("layout: the {} cannot be spread over all stages: {}", end.name, why),
                 std::move(remedy));
   };
-  const std::string elsewhere =
-      fmt::format("leave it on the {} stage ({})", end.stage, end.elsewhere);
+  const std::string elsewhere = fmt::format("leave it on the {} stage (parallel.{}: {}_stage)",
+                                            end.stage, end.name, end.stage);
   if (layout.pp == 1) return refuse("pp is 1, so there is one rank of stages", elsewhere);
-  if (whole.config.tie_word_embeddings && is_alone)
+  if (whole.config.tie_word_embeddings && !other.is_spread)
     return refuse(fmt::format("its matrix is the {}'s too, which the {} stage holds whole",
-                              end.other, end.other_stage),
-                  fmt::format("{}, spread both ({}), or untie them (model.tie_word_embeddings: "
-                              "false)",
-                              elsewhere, end.both));
+                              other.name, other.stage),
+                  fmt::format("{}, spread both (parallel.{}: all_stages), or untie them "
+                              "(model.tie_word_embeddings: false)",
+                              elsewhere, other.name));
   const std::int64_t vocabulary = whole.config.vocab_size;
   if (vocabulary < layout.pp * layout.tp)
     return refuse(fmt::format("a vocabulary of {} has fewer rows than pp x tp, {}, ranks",
@@ -71,9 +64,10 @@ Result<model::VocabularyPlace> head_place_of(const Layout& layout, int rank) {
 }
 
 Status check_spread(const model::Architecture& whole, const Layout& layout) {
-  if (layout.spread_embedding)
-    PTRAIN_CHECK(check_end(whole, layout, kEmbedding, !layout.spread_head));
-  if (layout.spread_head) PTRAIN_CHECK(check_end(whole, layout, kHead, !layout.spread_embedding));
+  const End embedding{"embedding", "first", layout.spread_embedding};
+  const End head{"head", "last", layout.spread_head};
+  if (embedding.is_spread) PTRAIN_CHECK(check_end(whole, layout, embedding, head));
+  if (head.is_spread) PTRAIN_CHECK(check_end(whole, layout, head, embedding));
   return {};
 }
 

@@ -65,7 +65,7 @@ struct LayerSpec {
   DType compute_dtype = DType::kFloat32;  // of whole parameters, and of what they multiply
   bool held = true;                // false: of other pipeline ranks; then all lists are empty
   std::vector<int> parameters;     // indices into Architecture::parameters, in the code's order
-  std::vector<int> groups;         // buffers it reads, ascending; a tied head reads its own and 0
+  std::vector<int> groups;         // buffers it reads, ascending; a tied head also 0
   std::vector<StashTensor> stash;  // in the order the layer's code reads
   std::vector<Segment> segments;
   bool operator==(const LayerSpec&) const = default;

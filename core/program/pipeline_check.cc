@@ -19,7 +19,7 @@ PipelineCheck::PipelineCheck(const Pipeline& pipeline, int rank, int num_micro_b
       num_micro_batches_(num_micro_batches),
       passages_(static_cast<std::size_t>(num_micro_batches * pipeline.num_stages())),
       embedded_(static_cast<std::size_t>(num_micro_batches)),
-      shared_(embedded_.size()) {}
+      shared_(static_cast<std::size_t>(num_micro_batches)) {}
 
 int PipelineCheck::num_layers(int stage) const {
   return pipeline_.layers_of(stage).end - pipeline_.layers_of(stage).begin;

@@ -17,36 +17,51 @@ void add(std::vector<Piece>& pieces, int peer, std::span<std::byte> bytes) {
   if (!bytes.empty()) pieces.push_back({peer, bytes});
 }
 
-// Room for the parts of the other ranks: rank r's part begins at part(r); mine is not in it.
+// Room for the parts of the other ranks, one after the other; mine is not in it. Phases that follow
+// each other may share it.
 struct Parts {
   Parts(Seat seat, std::int64_t bytes_of_one)
       : bytes(bytes_of_one),
         me(seat.rank),
         memory(std::make_shared_for_overwrite<std::byte[]>(as_size(bytes * (seat.size - 1)))) {}
-  std::span<std::byte> part(int rank) const {
-    return {memory.get() + bytes * (rank < me ? rank : rank - 1), as_size(bytes)};
+  std::span<std::byte> part(int rank, std::size_t size) const {
+    return {memory.get() + bytes * (rank < me ? rank : rank - 1), size};
   }
   std::int64_t bytes;
   int me;
   std::shared_ptr<std::byte[]> memory;
 };
 
+// Most that the parts of the other ranks may take at a time.
+constexpr std::int64_t kMostScratch = 64 << 20;
+
 // The phase that fetches every other rank's part of `mine` and reduces them into `mine`. The caller
 // adds the sends.
-Phase reduce_phase(Seat seat, std::span<std::byte> mine, DType dtype, ReduceOp op) {
-  const Parts parts(seat, static_cast<std::int64_t>(mine.size()));
+Phase reduce_phase(Seat seat, std::span<std::byte> mine, DType dtype, ReduceOp op,
+                   const Parts& parts) {
   Phase phase;
   phase.scratch = parts.memory;
   std::vector<const std::byte*> inputs;
   for (int rank = 0; rank < seat.size; ++rank) {
-    inputs.push_back(rank == seat.rank ? mine.data() : parts.part(rank).data());
-    if (rank != seat.rank) add(phase.receives, rank, parts.part(rank));
+    const auto part = rank == seat.rank ? mine : parts.part(rank, mine.size());
+    inputs.push_back(part.data());
+    if (rank != seat.rank) add(phase.receives, rank, part);
   }
   phase.finish = [=] {
     const auto count = static_cast<std::int64_t>(mine.size()) / size_of(dtype);
     reduce_in_order(dtype, op, inputs, count, mine.data());
   };
   return phase;
+}
+
+// Elements [begin, begin + count) of each run, as far as it goes.
+Runs piece_of(const Runs& runs, std::int64_t begin, std::int64_t count) {
+  Runs piece{runs.buffer, runs.dtype, runs.offsets, runs.counts};
+  for (std::size_t rank = 0; rank < runs.counts.size(); ++rank) {
+    piece.offsets[rank] += std::min(begin, runs.counts[rank]);
+    piece.counts[rank] = std::clamp<std::int64_t>(runs.counts[rank] - begin, 0, count);
+  }
+  return piece;
 }
 
 }  // namespace
@@ -77,19 +92,28 @@ std::vector<Phase> all_gather_phases(Seat seat, const Runs& runs) {
 }
 
 std::vector<Phase> reduce_scatter_phases(Seat seat, const Runs& runs, ReduceOp op) {
-  Phase phase = reduce_phase(seat, runs.run(seat.rank), runs.dtype, op);
-  for (int step = 1; step < seat.size; ++step) {
-    const int to = (seat.rank + step) % seat.size;
-    add(phase.sends, to, runs.run(to));
+  const std::int64_t longest = std::ranges::max(runs.counts), element = size_of(runs.dtype);
+  const std::int64_t count = std::clamp<std::int64_t>(kMostScratch / (element * seat.size), 1,
+                                                      std::max<std::int64_t>(1, longest));
+  const Parts parts(seat, std::min(count, runs.count(seat.rank)) * element);
+  std::vector<Phase> phases;
+  for (std::int64_t begin = 0; begin == 0 || begin < longest; begin += count) {
+    const Runs piece = piece_of(runs, begin, count);
+    phases.push_back(reduce_phase(seat, piece.run(seat.rank), runs.dtype, op, parts));
+    for (int step = 1; step < seat.size; ++step) {
+      const int to = (seat.rank + step) % seat.size;
+      add(phases.back().sends, to, piece.run(to));
+    }
   }
-  return {phase};
+  return phases;
 }
 
 std::vector<Phase> all_reduce_phases(Seat seat, std::byte* buffer, DType dtype, std::int64_t count,
                                      ReduceOp op) {
   const std::span<std::byte> whole{buffer, as_size(count * size_of(dtype))};
   if (count * size_of(dtype) <= kSmallBytes) {
-    Phase phase = reduce_phase(seat, whole, dtype, op);
+    const Parts parts(seat, std::ssize(whole));
+    Phase phase = reduce_phase(seat, whole, dtype, op, parts);
     for (int rank = 0; rank < seat.size; ++rank)
       if (rank != seat.rank) add(phase.sends, rank, whole);
     return {phase};

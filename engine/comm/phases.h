@@ -27,7 +27,8 @@ struct Runs {
 Runs even_runs(std::byte* buffer, DType dtype, std::int64_t count, int size);
 
 // What each rank does in a collective. Every run travels straight to where it is wanted, so each
-// rank sends and receives no more bytes than a ring would, in one phase.
+// rank sends and receives no more bytes than a ring would, in one phase; where the parts to be
+// reduced would take much memory, in several.
 std::vector<Phase> all_gather_phases(Seat seat, const Runs& runs);
 std::vector<Phase> reduce_scatter_phases(Seat seat, const Runs& runs, ReduceOp op);
 // A reduce-scatter and an all-gather over even runs; small buffers go whole to everybody at once.

@@ -24,7 +24,7 @@ struct Communicators {
   comm::Communicator* key_value_sums = nullptr;  // of neighbours that hold the same keys and values
   comm::Communicator* pipeline_forward = nullptr;
   comm::Communicator* pipeline_backward = nullptr;
-  comm::Communicator* tied = nullptr;  // the ranks along the pipeline that hold group 0
+  comm::Communicator* tied = nullptr;  // the two stages that hold a tied matrix whole
   comm::Communicator* ring = nullptr;
   comm::Communicator* ulysses = nullptr;
   comm::Communicator* vocabulary = nullptr;     // pp x tp: ranks that share what is spread

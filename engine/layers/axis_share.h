@@ -21,7 +21,6 @@ class AxisShare {
       : place_(place), axis_(axis), holders_(holders) {}
 
   bool alone() const { return place_.size == 1; }
-  bool is_first() const { return place_.rank == holders_.first; }
   bool holds(int rank) const {
     return rank >= holders_.first && rank < holders_.first + holders_.count;
   }

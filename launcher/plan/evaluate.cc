@@ -17,7 +17,7 @@ using program::Action;
 
 // From here on a further micro-batch repeats the one before: longer programs are carried on in a
 // straight line instead of being simulated. Memory repeats too, so a short program has the peak of
-// a long one.
+// a long one; but not that of a spread embedding, whose outputs are made before all else.
 constexpr std::int64_t kCountedMicroBatches = 3;
 // The same for the orders that the planner looks into by itself: a pipeline that is filled so many
 // times its stages goes on with what it did for as many micro-batches as it has ranks.

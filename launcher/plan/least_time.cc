@@ -281,6 +281,10 @@ double LeastTime::num_actions(const Layout& layout) {
     }
     num_actions += pass.num_actions + kOfStage;
   }
+  // On each rank three actions of a look-up, and of its gradient; those of a head's S.
+  constexpr double kOfShare = 6;
+  const int num_shared = (layout.spread_embedding ? 1 : 0) + (layout.spread_head ? 1 : 0);
+  num_actions += kOfShare * num_shared * layout.pp;
   return num_actions * static_cast<double>(layout.num_micro_batches);
 }
 

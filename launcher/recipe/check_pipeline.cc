@@ -117,11 +117,12 @@ class Pipeline {
 
   void check_depth() {
     const std::int64_t stages = std::int64_t{parallel_.pp} * std::max(1, num_virtual());
-    if (num_layers() == 0 || stages <= num_layers()) return;
+    const bool shares = parallel_.embedding == Embedding::kAllStages && parallel_.pp > 1;
+    if (num_layers() == 0 || stages <= num_layers() - (shares ? 1 : 0)) return;
     add({"pp", "virtual", "schedule", ":model.num_hidden_layers"},
         fmt::format("{} stages (pp x virtual), but the model has {} layers, embedding and head "
-                    "counted",
-                    stages, num_layers()));
+                    "counted{}",
+                    stages, num_layers(), shares ? ", of which all stages share the first" : ""));
   }
 
   // Whether a list has as many entries as there are stages, as far as the recipe says how many.
@@ -145,6 +146,10 @@ class Pipeline {
     if (parallel_.stages.empty()) return;
     const auto counts = stage_layers_in(parallel_.stages);
     if (!counts) return add({"stages"}, counts.error());
+    if (counts->front() == 1 && parallel_.embedding == Embedding::kAllStages && parallel_.pp > 1)
+      add({"stages", "embedding"},
+          "the first stage has nothing but the embedding, which all stages share: give it a block "
+          "too");
     if (!check_num_entries("stages", counts->size()) || num_layers() == 0) return;
     const auto sum = std::accumulate(counts->begin(), counts->end(), std::int64_t{0});
     if (sum == num_layers()) return;
@@ -178,7 +183,7 @@ class Pipeline {
           "the head is tied to the embedding: give the first and the last stage the same dtype");
   }
 
-  // A tied matrix is in one place, or everywhere.
+  // A tied matrix is whole at both ends of the pipeline, or spread for both.
   void check_spread() {
     const bool embedding = parallel_.embedding == Embedding::kAllStages;
     const bool head = parallel_.head == Head::kAllStages;

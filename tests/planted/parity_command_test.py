@@ -107,6 +107,13 @@ class Parity(unittest.TestCase):
         self.assertTrue(shape["equal"], shape)
         self.assertIn("layers:float32*2,bfloat16*2", shape["layout"])
 
+    def test_an_embedding_and_a_head_that_all_stages_share_equal_one_rank(self):
+        spread = ("parallel={dp: 1, shard: 1, pp: 2, virtual: 1, schedule: 1f1b, micro_batch: 1, "
+                  "embedding: all_stages, head: all_stages}")
+        shape = self.parity("", ["model.tie_word_embeddings=true", spread])
+        self.assertTrue(shape["equal"], shape)
+        self.assertIn("spread_embedding spread_head", shape["layout"])
+
     def test_a_gather_that_brings_nothing(self):
         shape = self.parity("stale_gather", ["parallel.dp=1", "parallel.shard=2", "parallel.zero=3"],
                             window=False)

@@ -106,7 +106,7 @@ std::int64_t draw_virtual(Dice& dice, const std::string& name) {
   return rule.least + more * rule.step;
 }
 
-// Counts that add up to all layers, at least one a stage.
+// Counts that add up to all layers, at least one a stage, of the first at least so many.
 std::string draw_stages(Dice& dice, std::int64_t num_layers, std::int64_t num_stages,
                         std::int64_t least_of_first) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_stages), 1);

@@ -99,7 +99,7 @@ std::optional<Words> rows_of_a_micro_batch(Case& one) {
 
 // Two stages a rank of a pipeline of few enough ranks.
 bool has_pipeline(Case& one) {
-  if (one.pp < 2 || 2 * one.pp > one.layers + 2) return false;
+  if (one.pp < 2 || 2 * one.pp > one.layers + 2 - one.spread_embedding) return false;
   one.num_virtual = 2;
   one.stages.clear();  // both name stages
   one.stage_recompute.clear();

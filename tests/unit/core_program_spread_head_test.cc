@@ -91,7 +91,8 @@ TEST(SpreadHead, OfEachScheduleIsLegal) {
       layout.shard = 2;
       layout.zero = zero;
       const WorldOfParts world(support::small_llama(8), layout);
-      EXPECT_EQ(world.check(), "") << mesh::to_string(layout);
+      for (const Queues queues : {Queues::kByLane, Queues::kOne})
+        EXPECT_EQ(world.check(queues), "") << mesh::to_string(layout);
     }
 }
 

@@ -61,6 +61,23 @@ TEST(ThreadsWait, BeginsOtherCollectivesMeanwhile) {
   });
 }
 
+// More than the parts of others may take at a time, all of it wanted by one rank.
+TEST(ThreadsReduce, ManyBytesAreAddedUpInPieces) {
+  constexpr std::int64_t kCount = 17'000'001;
+  tests::run_ranks(2, [&](Communicator& world) {
+    std::vector<float> data(kCount);
+    for (std::int64_t i = 0; i < kCount; ++i)
+      data[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000 + world.rank());
+    const std::vector<std::int64_t> offsets{0, kCount}, counts{kCount, 0};
+    world
+        .reduce_scatter_v(reinterpret_cast<std::byte*>(data.data()), DType::kFloat32, offsets,
+                          counts)
+        ->wait();
+    for (std::int64_t i = 0; world.rank() == 0 && i < kCount; ++i)
+      ASSERT_EQ(data[static_cast<std::size_t>(i)], static_cast<float>(i % 1000 * 2 + 1)) << i;
+  });
+}
+
 TEST(ThreadsFailure, ARankThatThrowsEndsTheWaitsOfTheOthers) {
   const auto begin = std::chrono::steady_clock::now();
   const auto body = [](Communicator& world) {

@@ -121,10 +121,10 @@ TEST(SpreadEmbeddingLayouts, AreLegalForTiedModelsBesideASpreadHead) {
   }
 }
 
-// Eight layers in four stages: the embedding and at least one block come first.
+// Of four layers that cost 0, 1, 1 and 0 any stage may be the one with two, for nothing.
 TEST(SpreadEmbeddingLayouts, GiveTheFirstStageABlock) {
-  EXPECT_EQ(*balanced_stages(small_llama(3), 4, 4, {.embedding = true}),
-            (std::vector<int>{2, 1, 1, 1}));
+  EXPECT_EQ(*balanced_stages(small_llama(2), 4, 3, {.embedding = true, .head = true}),
+            (std::vector<int>{2, 1, 1}));
   const auto refused = balanced_stages(small_llama(2), 4, 4, {.embedding = true});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().hint, "pp x virtual may be 3 at most");
