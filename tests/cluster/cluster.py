@@ -158,7 +158,7 @@ class Cluster:
         listed = self.run("sinfo", "-h", "-N", "-o", "%N %T", timeout=15, check=False).stdout
         return dict(line.split() for line in listed.splitlines())
 
-    def wait_for_nodes(self, state="idle", names=None, seconds=30):
+    def wait_for_nodes(self, state="idle", names=None, seconds=90):
         names = set(names or self.nodes)
         until(lambda: names <= {name for name, now in self.states().items() if now == state}, seconds,
               f"{' '.join(names)} {state}; see {self.folder}/head/slurmctld.log")
