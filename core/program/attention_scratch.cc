@@ -6,7 +6,7 @@
 #include "core/base/divide.h"
 #include "core/model/context_exchanges.h"
 #include "core/packing/context_split.h"
-#include "core/program/block_sizes.h"
+#include "core/program/attention_bytes.h"
 
 namespace ptrain::program {
 namespace {
@@ -15,46 +15,21 @@ using packing::ContextPiece;
 using packing::ContextPieces;
 using packing::ContextSplit;
 
-// What one call of a kernel takes, in the order of engine/kernels.
-class KernelScratch {
- public:
-  explicit KernelScratch(const model::Architecture& architecture)
-      : wide_(size_of(architecture.dtype)), head_(architecture.config.head_dim), value_(head_) {
-    const model::LatentSpec& latent = architecture.decoder.latent;
-    if (latent.key_value_rank == 0) return;
-    head_ = latent.head_dim();
-    value_ = latent.value_dim;
-  }
-
-  // Inside a piece of n tokens.
-  std::int64_t inside(std::int64_t n) const { return scores(n, n); }
-  std::int64_t inside_backward(std::int64_t n) const {
-    return 2 * scores(n, n) + n * (padded(head_) + padded(value_)) * wide_;
-  }
-  // Between a piece's queries and the keys of one before it.
-  std::int64_t before(std::int64_t queries, std::int64_t keys) const {
-    const std::int64_t rows = std::min(kScoreRows, queries);
-    return scores(queries, keys) + rows * (padded(value_) + padded(1)) * wide_;
-  }
-  std::int64_t before_backward(std::int64_t queries, std::int64_t keys) const {
-    return 2 * scores(queries, keys);
-  }
-
- private:
-  static std::int64_t padded(std::int64_t cols) { return round_up(cols, kScorePadding); }
-  std::int64_t scores(std::int64_t queries, std::int64_t keys) const {
-    return std::min(kScoreRows, queries) * padded(keys) * wide_;
-  }
-  std::int64_t wide_, head_, value_;
-};
+AttentionBytes bytes_of(const model::Architecture& architecture, DType compute_dtype) {
+  const bool pairs = compute_dtype == DType::kBFloat16;
+  const std::int64_t wide = size_of(architecture.dtype);
+  const model::LatentSpec& latent = architecture.decoder.latent;
+  if (latent.key_value_rank > 0) return {wide, latent.head_dim(), latent.value_dim, pairs};
+  return {wide, architecture.config.head_dim, architecture.config.head_dim, pairs};
+}
 
 // A ring of ranks (engine/layers/ring_attention.cc), on `tokens` of each. The documents of a
 // micro-batch decide how its rows are cut, so this is the most of both ways to cut whole rows:
 // shorter documents are cut into pieces of these.
 class RingScratch {
  public:
-  RingScratch(const MemoryContext& context, std::int64_t tokens)
-      : kernel_(context.architecture),
+  RingScratch(const MemoryContext& context, const AttentionBytes& kernel, std::int64_t tokens)
+      : kernel_(kernel),
         columns_(model::ulysses_columns(context.architecture)),
         ring_(context.architecture.ring),
         row_bytes_(tokens * size_of(context.architecture.dtype)) {
@@ -67,16 +42,16 @@ class RingScratch {
   }
 
   std::int64_t forward() const {
-    const std::int64_t inside = most_inside(&KernelScratch::inside);
+    const std::int64_t inside = most_inside(&AttentionBytes::inside);
     if (ring_.size == 1) return inside;
-    return std::max(inside, most_before(&KernelScratch::before)) +
+    return std::max(inside, most_before(&AttentionBytes::before)) +
            2 * columns_.key_value * row_bytes_;
   }
 
   std::int64_t backward() const {
-    const std::int64_t inside = most_inside(&KernelScratch::inside_backward);
+    const std::int64_t inside = most_inside(&AttentionBytes::inside_backward);
     if (ring_.size == 1) return inside;
-    return std::max(inside, most_before(&KernelScratch::before_backward)) +
+    return std::max(inside, most_before(&AttentionBytes::before_backward)) +
            (5 * columns_.key_value + columns_.query) * row_bytes_;
   }
 
@@ -87,7 +62,7 @@ class RingScratch {
     return split[static_cast<std::size_t>(ring_.rank)];
   }
 
-  std::int64_t most_inside(std::int64_t (KernelScratch::*bytes)(std::int64_t) const) const {
+  std::int64_t most_inside(std::int64_t (AttentionBytes::*bytes)(std::int64_t) const) const {
     std::int64_t most = 0;
     for (const Ranks& split : splits_)
       for (const ContextPiece& own : own_pieces(split))
@@ -95,7 +70,7 @@ class RingScratch {
     return most;
   }
 
-  std::int64_t most_before(std::int64_t (KernelScratch::*bytes)(std::int64_t, std::int64_t)
+  std::int64_t most_before(std::int64_t (AttentionBytes::*bytes)(std::int64_t, std::int64_t)
                                const) const {
     std::int64_t most = 0;
     for (const Ranks& split : splits_) {
@@ -116,7 +91,7 @@ class RingScratch {
     return all;
   }
 
-  KernelScratch kernel_;
+  AttentionBytes kernel_;
   model::AttentionColumns columns_;
   model::AxisPlace ring_;
   std::int64_t row_bytes_;
@@ -125,13 +100,13 @@ class RingScratch {
 
 }  // namespace
 
-AttentionScratch attention_scratch(const MemoryContext& context) {
-  const KernelScratch kernel(context.architecture);
+AttentionScratch attention_scratch(const MemoryContext& context, DType compute_dtype) {
+  const AttentionBytes kernel = bytes_of(context.architecture, compute_dtype);
   if (context.layout.cp == 1)
     return {kernel.inside(context.sequence), kernel.inside_backward(context.sequence)};
   const int ulysses = context.architecture.ulysses.size;
   const std::int64_t tokens = context.tokens() * ulysses;
-  const RingScratch ring(context, tokens);
+  const RingScratch ring(context, kernel, tokens);
   const AttentionScratch inside{ring.forward(), ring.backward()};
   if (ulysses == 1) return inside;
   // engine/layers/context_attention.cc, in its order.

@@ -11,7 +11,8 @@ struct AttentionScratch {
   std::int64_t backward = 0;
 };
 
-// With one document a row; in a ring, the most that any documents take.
-AttentionScratch attention_scratch(const MemoryContext& context);
+// In layers of `compute_dtype`, with one document a row; in a ring, the most that any documents
+// take.
+AttentionScratch attention_scratch(const MemoryContext& context, DType compute_dtype);
 
 }  // namespace ptrain::program

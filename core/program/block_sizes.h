@@ -8,6 +8,9 @@ namespace ptrain::program {
 
 // Attention: queries whose scores are held, and what rows of scores are padded to (elements).
 inline constexpr std::int64_t kScoreRows = 64, kScorePadding = 16;
+// Where products are of pairs of bfloat16: what rows of right operands are padded to (elements),
+// and the rows that a left operand of kScoreRows has room for.
+inline constexpr std::int64_t kPairPadding = 32, kLeftRows = 72;
 
 // Rows whose sums wait to be rounded.
 inline constexpr std::int64_t kRoundedRows = 256;

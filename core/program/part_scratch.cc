@@ -97,7 +97,7 @@ PartScratch latent_attention_scratch(const MemoryContext& context, DType compute
   const std::int64_t head = latent.head_dim();
   const std::int64_t value = heads * latent.value_dim;
   const std::int64_t expanded = heads * latent.nope_dim + value;
-  const AttentionScratch inside = attention_scratch(context);
+  const AttentionScratch inside = attention_scratch(context, compute_dtype);
   const std::int64_t output = of.if_rounded(of.in_wide(value));
   PartScratch scratch;
   scratch.gathered = gathered_bytes(context, compute_dtype);

@@ -20,7 +20,7 @@ class Scratch {
   Scratch(const MemoryContext& context, DType compute_dtype)
       : context_(context),
         compute_dtype_(compute_dtype),
-        attention_scratch_(attention_scratch(context)),
+        attention_scratch_(attention_scratch(context, compute_dtype)),
         recompute_(mesh::recompute_of_layers(context.layout,
                                              static_cast<int>(context.architecture.layers.size()))),
         tokens_(context.tokens()),

@@ -5,9 +5,11 @@
 
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
-#include "engine/kernels/attention_scratch.h"
+#include "engine/kernels/attention_heads.h"
+#include "engine/kernels/attention_room.h"
 #include "engine/kernels/attention_softmax.h"
 #include "engine/kernels/matmul.h"
+#include "engine/kernels/pair_attention.h"
 
 namespace ptrain::kernels {
 namespace {
@@ -61,11 +63,6 @@ ScoreBlock<T> score_block(const AttentionShape& shape, const Tensor& scores,
           static_cast<T>(shape.softcap),
           shape.window};
 }
-
-// The columns of one head in what attention writes.
-struct HeadOutput {
-  Tensor output, log_sum_exp;
-};
 
 template <class T>
 void forward_block(const AttentionShape& shape, const Heads& heads, const QueryBlock& block,
@@ -157,31 +154,42 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
   copy_to<T>(scratch.dvalue, heads.value);
 }
 
+// Queries and keys of the same tokens.
+Before inside(const AttentionShape& shape, const Tensor& qkv) {
+  const std::int64_t queries = shape.query_cols();
+  return {qkv.columns(0, queries), qkv.columns(queries, qkv.cols - queries), 0};
+}
+
 }  // namespace
 
 void attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& output,
                const Tensor& log_sum_exp, Arena& arena) {
   PT_CHECK(qkv.cols == shape.qkv_cols() && output.cols == shape.output_cols());
-  const std::int64_t values = shape.values_of_head();
-  const Scratch scores(arena, qkv.dtype, std::min(kScoreRows, qkv.rows), qkv.rows);
+  if (uses_pair_attention(shape))
+    return pair_attention(shape, inside(shape, qkv), {output, log_sum_exp, false}, arena);
+  AttentionRoom room(arena, bytes_of(shape, qkv.dtype).inside(qkv.rows));
+  const Tensor scores = room.tensor(qkv.dtype, std::min(kScoreRows, qkv.rows), qkv.rows);
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head)
       for (std::int64_t first = 0; first < qkv.rows; first += kScoreRows)
         forward_block<T>(shape, heads_of(shape, qkv, head), block_at(shape, first, qkv.rows),
-                         scores.tensor,
-                         {output.columns(head * values, values), log_sum_exp.columns(head, 1)});
+                         scores, head_of(shape, {output, log_sum_exp}, head));
   });
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionGradient& in, const Tensor& qkv,
                         Arena& arena) {
   PT_CHECK(qkv.cols == shape.qkv_cols() && in.output.cols == shape.output_cols());
+  if (uses_pair_attention(shape)) {
+    const Before all = inside(shape, qkv);
+    return pair_attention_backward(shape, all, in, {all.query, all.key_value, false}, arena);
+  }
+  AttentionRoom room(arena, bytes_of(shape, qkv.dtype).inside_backward(qkv.rows));
   const std::int64_t block = std::min(kScoreRows, qkv.rows);
-  const Scratch scores(arena, qkv.dtype, block, qkv.rows);
-  const Scratch dscores(arena, qkv.dtype, block, qkv.rows);
-  const Scratch dkey(arena, qkv.dtype, qkv.rows, shape.head_dim);
-  const Scratch dvalue(arena, qkv.dtype, qkv.rows, shape.values_of_head());
-  const BackwardScratch scratch{scores.tensor, dscores.tensor, dkey.tensor, dvalue.tensor};
+  const BackwardScratch scratch{room.tensor(qkv.dtype, block, qkv.rows),
+                                room.tensor(qkv.dtype, block, qkv.rows),
+                                room.tensor(qkv.dtype, qkv.rows, shape.head_dim),
+                                room.tensor(qkv.dtype, qkv.rows, shape.values_of_head())};
   dispatch(qkv.dtype, [&]<class T>(T) {
     for (std::int64_t kv_head = 0; kv_head < shape.num_kv_heads; ++kv_head)
       backward_group<T>(shape, in, qkv, kv_head, scratch);

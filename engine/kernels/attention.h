@@ -17,6 +17,9 @@ struct AttentionShape {
   double scalar = 0;           // scores are divided by its root; 0: head_dim
   double softcap = 0;          // c: they become c tanh(score / c); 0: they do not
   std::int64_t window = 0;     // keys that a query sees, its own the last; 0: all before it
+  // kBFloat16: products may multiply pairs of bfloat16, where the processor has units for them;
+  // else they are of the dtype of what is multiplied.
+  DType products = DType::kFloat32;
   double root_of() const { return scalar > 0 ? scalar : static_cast<double>(head_dim); }
   std::int64_t values_of_head() const { return value_dim > 0 ? value_dim : head_dim; }
   std::int64_t query_cols() const { return num_heads * head_dim; }

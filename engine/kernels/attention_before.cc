@@ -5,26 +5,16 @@
 #include <limits>
 
 #include "engine/base/engine_error.h"
-#include "engine/kernels/attention_scratch.h"
+#include "engine/kernels/attention_heads.h"
+#include "engine/kernels/attention_room.h"
 #include "engine/kernels/attention_softmax.h"
 #include "engine/kernels/matmul.h"
+#include "engine/kernels/pair_attention.h"
 
 namespace ptrain::kernels {
 namespace {
 
 using program::kScoreRows;
-
-// One head's columns of keys and values, or of their gradients.
-struct KeyValue {
-  Tensor key, value;
-};
-
-KeyValue key_value_of(const AttentionShape& shape, const Tensor& key_value, std::int64_t head) {
-  const std::int64_t kv_head = head / (shape.num_heads / shape.num_kv_heads);
-  const std::int64_t values = shape.values_of_head(), keys = shape.num_kv_heads * shape.head_dim;
-  return {key_value.columns(kv_head * shape.head_dim, shape.head_dim),
-          key_value.columns(keys + kv_head * values, values)};
-}
 
 // Queries [first, first + rows) of the piece and the keys that one of them sees at least.
 struct Block {
@@ -70,11 +60,6 @@ void merge_row(const T* part, T part_sum, T part_lse, std::int64_t cols, T* row,
 
 struct ForwardScratch {
   Tensor scores, output, log_sum_exp;  // of a block
-};
-
-// The columns of one head in what attention writes.
-struct HeadOutput {
-  Tensor output, log_sum_exp;
 };
 
 template <class T>
@@ -137,11 +122,15 @@ void check(const AttentionShape& shape, const Before& before) {
 void attention_before(const AttentionShape& shape, const Before& before, const Tensor& output,
                       const Tensor& log_sum_exp, Arena& arena) {
   check(shape, before);
+  if (uses_pair_attention(shape))
+    return pair_attention(shape, before, {output, log_sum_exp, true}, arena);
   const DType dtype = before.query.dtype;
   const std::int64_t rows = std::min(kScoreRows, before.query.rows);
   const std::int64_t values = shape.values_of_head();
-  const Scratch scores(arena, dtype, rows, before.key_value.rows), part(arena, dtype, rows, values);
-  const Scratch lse(arena, dtype, rows, 1);
+  AttentionRoom room(arena,
+                     bytes_of(shape, dtype).before(before.query.rows, before.key_value.rows));
+  const ForwardScratch scratch{room.tensor(dtype, rows, before.key_value.rows),
+                               room.tensor(dtype, rows, values), room.tensor(dtype, rows, 1)};
   dispatch(dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head) {
       const KeyValue key_value = key_value_of(shape, before.key_value, head);
@@ -149,9 +138,8 @@ void attention_before(const AttentionShape& shape, const Before& before, const T
       for (std::int64_t first = 0; first < query.rows; first += kScoreRows) {
         const Block block = block_at(shape, before, first);
         if (block.sees_none()) continue;
-        forward_block<T>(shape, before, key_value, query, block,
-                         {scores.tensor, part.tensor, lse.tensor},
-                         {output.columns(head * values, values), log_sum_exp.columns(head, 1)});
+        forward_block<T>(shape, before, key_value, query, block, scratch,
+                         head_of(shape, {output, log_sum_exp}, head));
       }
     }
   });
@@ -161,11 +149,15 @@ void attention_before_backward(const AttentionShape& shape, const Before& before
                                const AttentionGradient& in, const Tensor& dquery,
                                const Tensor& dkey_value, Arena& arena) {
   check(shape, before);
+  if (uses_pair_attention(shape))
+    return pair_attention_backward(shape, before, in, {dquery, dkey_value, true}, arena);
   const DType dtype = before.query.dtype;
   const std::int64_t rows = std::min(kScoreRows, before.query.rows);
   const std::int64_t values = shape.values_of_head(), size = shape.head_dim;
-  const Scratch scores(arena, dtype, rows, before.key_value.rows);
-  const Scratch dscores(arena, dtype, rows, before.key_value.rows);
+  AttentionRoom room(
+      arena, bytes_of(shape, dtype).before_backward(before.query.rows, before.key_value.rows));
+  const BackwardScratch scratch{room.tensor(dtype, rows, before.key_value.rows),
+                                room.tensor(dtype, rows, before.key_value.rows)};
   dispatch(dtype, [&]<class T>(T) {
     for (std::int64_t head = 0; head < shape.num_heads; ++head) {
       const HeadGradient of_head{
@@ -177,8 +169,7 @@ void attention_before_backward(const AttentionShape& shape, const Before& before
            in.doutput.columns(head * values, values)}};
       for (std::int64_t first = 0; first < before.query.rows; first += kScoreRows) {
         const Block block = block_at(shape, before, first);
-        if (!block.sees_none())
-          backward_block<T>(shape, before, of_head, block, {scores.tensor, dscores.tensor});
+        if (!block.sees_none()) backward_block<T>(shape, before, of_head, block, scratch);
       }
     }
   });

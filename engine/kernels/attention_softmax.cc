@@ -5,43 +5,26 @@
 #include <limits>
 
 #include "engine/kernels/fold.h"
+#include "engine/kernels/score_row.h"
 #include "engine/kernels/vector.h"
 
 namespace ptrain::kernels {
 namespace {
 
-// The keys [begin, end) that a row sees.
-struct Seen {
-  std::int64_t begin, end;
-};
-
-template <class T>
-PT_INLINE Seen seen_by(const ScoreBlock<T>& block, std::int64_t row) {
-  const std::int64_t end = block.first_query + row + 1;
-  const std::int64_t begin = block.window > 0 && end > block.window ? end - block.window : 0;
-  return {std::min(begin, block.keys), std::min(end, block.keys)};
-}
-
-template <class T>
-PT_INLINE T capped(T score, const ScoreBlock<T>& block) {
-  return block.softcap * hyperbolic_tangent(score * block.scale / block.softcap);
-}
-
 // Seen scores -> e^(scale * (score - largest)), the others of `keys` -> 0. Returns their sum.
 template <class T>
-PT_INLINE T softmax_row(T* scores, const Seen& seen, std::int64_t keys, T scale, T& log_sum_exp) {
-  if (seen.begin == seen.end) {
-    std::fill_n(scores, keys, T{0});
+PT_INLINE T softmax_row(const ScoreBlock<T>& block, T* scores, const Seen& seen, T& log_sum_exp) {
+  clear_unseen(block, seen, scores);
+  if (seen.none()) {
     log_sum_exp = -std::numeric_limits<T>::infinity();
     return T{1};
   }
   const T largest = largest_of(scores + seen.begin, seen.end - seen.begin);
+  const T scale = scale_behind_cap(block);
   T* first = scores + seen.begin;
   const T sum = sum_over<T>(seen.end - seen.begin, [&](std::int64_t i) {
     return first[i] = exponential((first[i] - largest) * scale);
   });
-  for (std::int64_t i = 0; i < seen.begin; ++i) scores[i] = T{0};
-  for (std::int64_t i = seen.end; i < keys; ++i) scores[i] = T{0};
   log_sum_exp = largest * scale + std::log(sum);
   return sum;
 }
@@ -52,14 +35,8 @@ PT_INLINE void softmax_forward_body(const SoftmaxForward<T>& args) {
   for (std::int64_t r = 0; r < block.rows; ++r) {
     T* scores = block.scores + r * block.stride;
     const Seen seen = seen_by(block, r);
-    T scale = block.scale;
-    if (block.softcap > 0) {
-      scale = 1;
-#pragma omp simd
-      for (std::int64_t i = seen.begin; i < seen.end; ++i) scores[i] = capped(scores[i], block);
-    }
-    args.sums[r] =
-        softmax_row(scores, seen, block.keys, scale, args.log_sum_exp[r * args.log_sum_exp_stride]);
+    cap(block, seen, scores);
+    args.sums[r] = softmax_row(block, scores, seen, args.log_sum_exp[r * args.log_sum_exp_stride]);
   }
 }
 
@@ -124,8 +101,8 @@ PT_INLINE void softmax_backward_body(const SoftmaxBackward<T>& args) {
     } else {
       backward_row(block, {scores, dscores, seen, log_sum_exp, mean});
     }
-    for (std::int64_t i = 0; i < seen.begin; ++i) scores[i] = dscores[i] = T{0};
-    for (std::int64_t i = seen.end; i < block.keys; ++i) scores[i] = dscores[i] = T{0};
+    clear_unseen(block, seen, scores);
+    clear_unseen(block, seen, dscores);
   }
 }
 

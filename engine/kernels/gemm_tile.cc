@@ -2,6 +2,12 @@
 
 #include "engine/base/engine_error.h"
 
+namespace ptrain::kernels {
+
+void refuse_tiles() { throw EngineError(ExitCode::kBug, "this build has no products of its own"); }
+
+}  // namespace ptrain::kernels
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
 
@@ -11,9 +17,6 @@ namespace ptrain::kernels {
 
 namespace {
 
-constexpr int kVectors = kTileCols / 16;
-static_assert(kTileRows == 6 && kVectors == 4);  // as loops are unrolled below
-
 // Words that are pairs of bfloat16, or floats.
 template <bool kPairs>
 PT_UNITS inline __m512 add_products(__m512 sum, __m512 left, __m512 right) {
@@ -22,7 +25,8 @@ PT_UNITS inline __m512 add_products(__m512 sum, __m512 left, __m512 right) {
 }
 
 // Without rows and columns that c does not have.
-PT_UNITS void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {
+template <int kRows, int kVectors>
+PT_UNITS inline void store(const __m512 (&sums)[kRows][kVectors], const Tile& c) {
   for (std::int64_t r = 0; r < c.rows; ++r)
     for (std::int64_t v = 0; v * 16 < c.cols; ++v) {
       const std::int64_t left = c.cols - v * 16;
@@ -34,14 +38,15 @@ PT_UNITS void store(const __m512 (&sums)[kTileRows][kVectors], const Tile& c) {
     }
 }
 
-template <bool kPairs>
-PT_UNITS void multiply(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
-  __m512 sums[kTileRows][kVectors] = {};
-  for (std::int64_t p = 0; p < num_words; ++p, b += kTileCols, a.data += a.next) {
+template <bool kPairs, int kRows, int kVectors>
+PT_UNITS inline void multiply(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
+  static_assert(kRows <= 12 && kVectors <= 4);  // as loops are unrolled below
+  __m512 sums[kRows][kVectors] = {};
+  for (std::int64_t p = 0; p < num_words; ++p, b += kVectors * 16, a.data += a.next) {
     __m512 right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = _mm512_loadu_ps(b + v * 16);
-#pragma GCC unroll 6
-    for (int r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
       const auto word = static_cast<int>(a.data[r * a.row]);
       const __m512 left = _mm512_castsi512_ps(_mm512_set1_epi32(word));
 #pragma GCC unroll 4
@@ -55,17 +60,22 @@ PT_UNITS void multiply(RowWords a, const Word* b, std::int64_t num_words, const 
 }  // namespace
 
 bool has_tile_units() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16");
 }
 
 bool is_made_by_intel() { return __builtin_cpu_is("intel"); }
 
 void multiply_float_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
-  multiply<false>(a, b, num_words, c);
+  multiply<false, kTileRows, kTileCols / 16>(a, b, num_words, c);
 }
 
 void multiply_pair_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
-  multiply<true>(a, b, num_words, c);
+  multiply<true, kTileRows, kTileCols / 16>(a, b, num_words, c);
+}
+
+void multiply_narrow_pair_tile(RowWords a, const Word* b, std::int64_t num_words, const Tile& c) {
+  multiply<true, kNarrowRows, kNarrowCols / 16>(a, b, num_words, c);
 }
 
 }  // namespace ptrain::kernels
@@ -74,18 +84,11 @@ void multiply_pair_tile(RowWords a, const Word* b, std::int64_t num_words, const
 
 namespace ptrain::kernels {
 
-namespace {
-
-[[noreturn]] void refuse() {
-  throw EngineError(ExitCode::kBug, "this build has no products of its own");
-}
-
-}  // namespace
-
 bool has_tile_units() { return false; }
 bool is_made_by_intel() { return false; }
-void multiply_float_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse(); }
-void multiply_pair_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse(); }
+void multiply_float_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse_tiles(); }
+void multiply_pair_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse_tiles(); }
+void multiply_narrow_pair_tile(RowWords, const Word*, std::int64_t, const Tile&) { refuse_tiles(); }
 
 }  // namespace ptrain::kernels
 

@@ -135,9 +135,13 @@ bool is_forbidden() {
 
 }  // namespace
 
+bool has_own_products() {
+  static const bool has = has_tile_units() && !is_made_by_intel() && !is_forbidden();
+  return has;
+}
+
 bool uses_own_gemm(const Tensor& a, const Tensor& c, MatmulOptions options) {
-  static const bool can = has_tile_units() && !is_made_by_intel() && !is_forbidden();
-  if (!can || a.dtype == DType::kFloat64) return false;
+  if (!has_own_products() || a.dtype == DType::kFloat64) return false;
   return a.dtype == DType::kBFloat16 ||
          (c.rows >= kLeast && inner_of(a, options) >= kLeast && c.cols % kTileCols == 0);
 }

@@ -4,6 +4,9 @@
 
 namespace ptrain::kernels {
 
+// Whether this processor has units that MKL leaves idle and own products use.
+bool has_own_products();
+
 // Whether such a product is own_gemm's here. Never on Intel's processors, nor without AVX-512 and
 // its units for bfloat16: MKL leaves the latter idle on all others, and is slower there in float32
 // too, but for small products. MKL_ENABLE_INSTRUCTIONS, which forbids MKL some units, forbids them

@@ -18,7 +18,8 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
           .head_dim = config.head_dim,
           .scalar = decoder.attention_scalar,
           .softcap = decoder.attention_softcap,
-          .window = decoder.layers[static_cast<std::size_t>(spec.index - 1)].window};
+          .window = decoder.layers[static_cast<std::size_t>(spec.index - 1)].window,
+          .products = spec.compute_dtype};
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ kernels::AttentionShape shape_of(const model::Architecture& architecture,
   shape.value_dim = latent.value_dim;
   shape.scalar = architecture.decoder.attention_scalar;
   shape.window = architecture.decoder.layers[static_cast<std::size_t>(spec.index - 1)].window;
+  shape.products = spec.compute_dtype;
   return shape;
 }
 

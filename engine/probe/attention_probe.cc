@@ -22,9 +22,12 @@ constexpr std::int64_t kNarrow = 32, kWide = 128;
 // One document of `tokens`, all its tensors.
 class Document {
  public:
-  Document(std::int64_t tokens, std::int64_t head_dim)
+  Document(std::int64_t tokens, std::int64_t head_dim, DType compute_dtype)
       : tokens_(tokens),
-        shape_{kHeads, kKvHeads, head_dim},
+        shape_{.num_heads = kHeads,
+               .num_kv_heads = kKvHeads,
+               .head_dim = head_dim,
+               .products = compute_dtype},
         qkv_(size(shape_.qkv_cols()), 0.01F),
         output_(size(shape_.query_cols())),
         doutput_(output_.size(), 0.01F),
@@ -72,9 +75,9 @@ nlohmann::json solve(double short_narrow, double long_narrow, double long_wide) 
 }
 
 template <class Pass>
-nlohmann::json pass_seconds(comm::Communicator& world, Pass pass) {
+nlohmann::json pass_seconds(comm::Communicator& world, DType compute_dtype, Pass pass) {
   const auto time = [&](std::int64_t tokens, std::int64_t head_dim) {
-    Document document(tokens, head_dim);
+    Document document(tokens, head_dim, compute_dtype);
     document.forward();
     return best_seconds(world, [&] { pass(document); }) / kHeads;
   };
@@ -83,10 +86,10 @@ nlohmann::json pass_seconds(comm::Communicator& world, Pass pass) {
 
 }  // namespace
 
-nlohmann::json attention_seconds(comm::Communicator& world) {
+nlohmann::json attention_seconds(comm::Communicator& world, DType compute_dtype) {
   return {{"block_rows", kScoreRows},
-          {"forward", pass_seconds(world, [](Document& document) { document.forward(); })},
-          {"backward", pass_seconds(world, [](Document& document) { document.backward(); })}};
+          {"forward", pass_seconds(world, compute_dtype, [](Document& d) { d.forward(); })},
+          {"backward", pass_seconds(world, compute_dtype, [](Document& d) { d.backward(); })}};
 }
 
 }  // namespace ptrain::probe

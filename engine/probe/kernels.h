@@ -14,8 +14,9 @@ nlohmann::json matmul_rates(comm::Communicator& world);
 // Shares of the best rate by the width of the weights: [{width, forward, backward}].
 nlohmann::json matmul_shares(comm::Communicator& world, DType dtype, double best_flops_per_s);
 // Of one head: {block_rows, forward {block_s, pair_s, pair_dim_s}, backward {..}}: the seconds of a
-// block of queries, of a pair of query and key in it, and of an element of both.
-nlohmann::json attention_seconds(comm::Communicator& world);
+// block of queries, of a pair of query and key in it, and of an element of both. In layers that
+// multiply in compute_dtype.
+nlohmann::json attention_seconds(comm::Communicator& world, DType compute_dtype);
 // Of what a block does beside its products: {forward, backward}, bytes of its stash a second.
 nlohmann::json kept_bytes_per_s(comm::Communicator& world);
 double memory_bytes_per_s(comm::Communicator& world);

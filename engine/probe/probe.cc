@@ -8,12 +8,13 @@
 namespace ptrain::probe {
 
 nlohmann::json run_probe(comm::Communicator& world) {
-  nlohmann::json out = {{"version", 3}, {"num_ranks", world.size()}};
+  nlohmann::json out = {{"version", 4}, {"num_ranks", world.size()}};
   out["matmul_flops_per_s"] = matmul_rates(world);
   const auto& rates = out["matmul_flops_per_s"];
   out["matmul_shares"] = matmul_shares(world, DType::kFloat32, rates["float32"]);
   out["matmul_shares_bfloat16"] = matmul_shares(world, DType::kBFloat16, rates["bfloat16"]);
-  out["attention"] = attention_seconds(world);
+  out["attention"] = attention_seconds(world, DType::kFloat32);
+  out["attention_bfloat16"] = attention_seconds(world, DType::kBFloat16);
   out["kept_bytes_per_s"] = kept_bytes_per_s(world);
   out["memory_bytes_per_s"] = memory_bytes_per_s(world);
   out["adamw_parameters_per_s"] = adamw_parameters_per_s(world);

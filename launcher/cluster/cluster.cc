@@ -14,6 +14,7 @@ void derive_kernel_figures(Figures& figures) {
   figures.matmul_bfloat16 = figures.matmul_float32;
   figures.matmul_shares_bfloat16 = figures.matmul_shares;
   figures.attention = {64, head(5.3e5, 64, 6.8), head(1.5e2, 0.15, 18)};
+  figures.attention_bfloat16 = figures.attention;
   figures.kept_bytes_per_s = {figures.memory_bytes_per_s, figures.memory_bytes_per_s};
   figures.adamw_parameters_per_s = figures.memory_bytes_per_s / 28;
   figures.cross_entropy_logits_per_s = figures.memory_bytes_per_s / 16;

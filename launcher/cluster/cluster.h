@@ -33,7 +33,7 @@ struct WidthShare {
   bool operator==(const WidthShare&) const = default;
 };
 
-// Seconds of one attention head over one document, fp32: of a block of queries, of each pair of a
+// Seconds of one attention head over one document: of a block of queries, of each pair of a
 // query and a key that is multiplied in it, and of each element of the head of such a pair.
 struct HeadCost {
   double block_s = 0;
@@ -72,8 +72,9 @@ struct Figures {
   std::vector<WidthShare> matmul_shares;  // ascending widths, at least one
   std::vector<WidthShare> matmul_shares_bfloat16;
   AttentionCost attention;
-  PassRate kept_bytes_per_s;      // norms, rotary, SwiGLU, copies: bytes of the stash they serve
-  double memory_bytes_per_s = 0;  // read and written
+  AttentionCost attention_bfloat16;  // where layers multiply bfloat16
+  PassRate kept_bytes_per_s;         // norms, rotary, SwiGLU, copies: bytes of the stash they serve
+  double memory_bytes_per_s = 0;     // read and written
   double adamw_parameters_per_s = 0;
   double cross_entropy_logits_per_s = 0;
   TransferCost all_gather;
@@ -86,6 +87,9 @@ struct Figures {
   double matmul(DType dtype) const {
     if (dtype == DType::kBFloat16) return matmul_bfloat16;
     return dtype == DType::kFloat64 ? matmul_float64 : matmul_float32;
+  }
+  const AttentionCost& attention_of(DType dtype) const {
+    return dtype == DType::kBFloat16 ? attention_bfloat16 : attention;
   }
   const std::vector<WidthShare>& shares(DType dtype) const {
     return dtype == DType::kBFloat16 ? matmul_shares_bfloat16 : matmul_shares;

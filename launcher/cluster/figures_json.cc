@@ -126,7 +126,12 @@ void read_optional(Reader& reader, Figures& figures) {
   if (reader.has("/matmul_shares")) read(reader, "/matmul_shares", figures.matmul_shares);
   if (reader.has("/matmul_shares_bfloat16"))
     read(reader, "/matmul_shares_bfloat16", figures.matmul_shares_bfloat16);
-  if (reader.has("/attention")) read(reader, "/attention", figures.attention);
+  if (reader.has("/attention")) {
+    read(reader, "/attention", figures.attention);
+    figures.attention_bfloat16 = figures.attention;
+  }
+  if (reader.has("/attention_bfloat16"))
+    read(reader, "/attention_bfloat16", figures.attention_bfloat16);
   if (reader.has("/window")) read(reader, "/window", figures.window);
   if (reader.has("/disk")) read(reader, "/disk", figures.disk);
   if (reader.has("/kept_bytes_per_s")) {
@@ -156,14 +161,21 @@ json to_json(const HeadCost& cost) {
   return {{"block_s", cost.block_s}, {"pair_s", cost.pair_s}, {"pair_dim_s", cost.pair_dim_s}};
 }
 
+json to_json(const AttentionCost& cost) {
+  return {{"block_rows", cost.block_rows},
+          {"forward", to_json(cost.forward)},
+          {"backward", to_json(cost.backward)}};
+}
+
 }  // namespace
 
 Result<Figures> figures_from_json(const json& object) {
   Figures figures;
   Reader reader(object);
   reader.keys("", {"matmul_flops_per_s", "memory_bytes_per_s", "all_gather", "reduce_scatter",
-                   "matmul_shares", "matmul_shares_bfloat16", "attention", "kept_bytes_per_s",
-                   "adamw_parameters_per_s", "cross_entropy_logits_per_s", "window", "disk"});
+                   "matmul_shares", "matmul_shares_bfloat16", "attention", "attention_bfloat16",
+                   "kept_bytes_per_s", "adamw_parameters_per_s", "cross_entropy_logits_per_s",
+                   "window", "disk"});
   if (reader.error().empty()) read_required(reader, figures);
   if (reader.error().empty()) {
     derive_kernel_figures(figures);
@@ -181,10 +193,8 @@ json to_json(const Figures& figures) {
             {"bfloat16", figures.matmul_bfloat16}}},
           {"matmul_shares", to_json(figures.matmul_shares)},
           {"matmul_shares_bfloat16", to_json(figures.matmul_shares_bfloat16)},
-          {"attention",
-           {{"block_rows", figures.attention.block_rows},
-            {"forward", to_json(figures.attention.forward)},
-            {"backward", to_json(figures.attention.backward)}}},
+          {"attention", to_json(figures.attention)},
+          {"attention_bfloat16", to_json(figures.attention_bfloat16)},
           {"kept_bytes_per_s",
            {{"forward", figures.kept_bytes_per_s.forward},
             {"backward", figures.kept_bytes_per_s.backward}}},

@@ -15,8 +15,9 @@ namespace ptrain::cluster {
 // and these, which may be left out (derive_kernel_figures):
 //    "matmul_shares": [{"width": .., "forward": .., "backward": ..}, ..],
 //    "attention": {"block_rows": .., "forward": {"block_s", "pair_s", "pair_dim_s"}, "backward":
-//    {..}}, "kept_bytes_per_s": {"forward": .., "backward": ..}, "adamw_parameters_per_s": ..,
-//    "cross_entropy_logits_per_s": .., "window": {"latency_s": .., "bytes_per_s": ..}}
+//    {..}}, "attention_bfloat16": {..}, "kept_bytes_per_s": {"forward": .., "backward": ..},
+//    "adamw_parameters_per_s": .., "cross_entropy_logits_per_s": .., "window": {"latency_s": ..,
+//    "bytes_per_s": ..}}
 // Errors (kEnvironment): a field that is missing, unknown, not a number, or not above zero;
 // `message` begins with its JSON pointer.
 Result<Figures> figures_from_json(const nlohmann::json& json);

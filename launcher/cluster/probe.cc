@@ -17,7 +17,7 @@ namespace ptrain::cluster {
 namespace {
 
 constexpr std::size_t kMostBytes = 64 * 1024;
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 // When the file was written, for people.
 std::string measured_at(const std::string& path) {

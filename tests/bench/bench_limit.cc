@@ -60,7 +60,10 @@ struct Linear {
 
 struct Block {
   Block(Room& room, const bench::Shape& shape, DType compute)
-      : attention{shape.heads, shape.kv_heads, shape.hidden / shape.heads},
+      : attention{.num_heads = shape.heads,
+                  .num_kv_heads = shape.kv_heads,
+                  .head_dim = shape.hidden / shape.heads,
+                  .products = compute},
         qkv(room, compute, shape.rows * shape.sequence, shape.hidden, attention.qkv_cols()),
         output(room, compute, qkv.x.rows, attention.query_cols(), shape.hidden),
         gate_up(room, compute, qkv.x.rows, shape.hidden, 2 * shape.ffn),

@@ -102,19 +102,20 @@ struct Case {
   DType dtype;
   // bfloat16 rounds by up to 2^-8 = 4e-3, and these weights are large: under autocast stock
   // transformers differ from their own fp64 by up to 1.5e-1 in gradients (2e-2 in logits, 2e-3 in
-  // the loss). Of few tokens, as an expert has, a gradient of bfloat16 is further away: by up to
-  // 0.22 in the norm of a latent, 0.1 in most.
+  // the loss); where attention multiplies bfloat16, by as much here. Of few tokens, as an expert
+  // has, a gradient of bfloat16 is further away: by up to 0.22 in the norm of a latent, 0.1 in
+  // most.
   bool has_experts = false;
   double bound() const {
-    if (dtype == DType::kBFloat16) return has_experts ? 0.25 : 8e-2;
+    if (dtype == DType::kBFloat16) return has_experts ? 0.25 : 1e-1;
     return dtype == DType::kFloat64 ? 1e-9 : has_experts ? 5e-5 : 1e-5;
   }
   double loss_bound() const {
-    if (dtype == DType::kBFloat16) return has_experts ? 6e-3 : 2e-3;
+    if (dtype == DType::kBFloat16) return has_experts ? 6e-3 : 3e-3;
     return bound();
   }
   double logits_bound() const {
-    if (dtype == DType::kBFloat16) return has_experts ? 2.5e-2 : 2e-2;
+    if (dtype == DType::kBFloat16) return has_experts ? 3e-2 : 2.5e-2;
     // In float32 the worst seen is 1.04e-6, of llama3 with MKL's products on a Zen 4.
     return dtype == DType::kFloat64 ? 1e-9 : has_experts ? 5e-6 : 2e-6;
   }

@@ -26,7 +26,7 @@ std::vector<nlohmann::json> probe_with(int num_ranks) {
 
 // As launcher/cluster/probe.cc takes it off.
 nlohmann::json without_header(nlohmann::json probe) {
-  EXPECT_EQ(probe.at("version"), 3);
+  EXPECT_EQ(probe.at("version"), 4);
   probe.erase("version");
   probe.erase("num_ranks");
   return probe;

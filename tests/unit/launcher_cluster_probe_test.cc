@@ -31,7 +31,7 @@ class ProbeTest : public ::testing::Test {
     Figures figures = default_figures();
     figures.matmul_float32 = rate;
     auto json = to_json(figures);
-    json["version"] = 3;
+    json["version"] = 4;
     json["num_ranks"] = 2;
     return json.dump();
   }
@@ -73,7 +73,7 @@ TEST_F(ProbeTest, AnotherBuildProcessorOrCountMeasuresAgain) {
 
 TEST_F(ProbeTest, DamagedFilesAreMeasuredAgain) {
   for (const std::string damaged :
-       {"", "{", "[]", "{\"version\": 1}", R"({"version": 3})", R"({"version": "3"})"}) {
+       {"", "{", "[]", "{\"version\": 1}", R"({"version": 4})", R"({"version": "4"})"}) {
     std::filesystem::create_directories(folder);
     std::ofstream(probe_path(folder, key)) << damaged;
     EXPECT_EQ(probed_figures({folder, key, writes(good(7e10))}, notes).matmul_float32, 7e10)
@@ -112,6 +112,7 @@ TEST(FiguresJson, RefusesWhatIsNotAboveZero) {
 TEST(FiguresJson, SurvivesTheRoundTrip) {
   Figures figures = default_figures();
   figures.attention.backward.pair_s = 3e-9;
+  figures.attention_bfloat16.forward.block_s = 5e-6;
   figures.matmul_shares = {{100, 0.25, 0.75}};
   figures.matmul_bfloat16 = 3e11;
   figures.matmul_shares_bfloat16 = {{200, 0.5, 0.25}};

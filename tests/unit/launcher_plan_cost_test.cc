@@ -103,10 +103,11 @@ TEST_F(CostTest, BackwardByHand) {
   EXPECT_NEAR(seconds.kept_s, 21 * 32 / 5e6, 1e-15);
 }
 
-// Products at the rate of bfloat16 and its shares, 0.2 of 4e9; what is added up stays fp32. A
-// gather moves 2 bytes of 4.
-TEST_F(CostTest, BFloat16SpeedsUpProductsAndGathersOnly) {
+// Products at the rate of bfloat16 and its shares, 0.2 of 4e9, and attention at its own figures;
+// what is added up stays fp32. A gather moves 2 bytes of 4.
+TEST_F(CostTest, BFloat16SpeedsUpProductsAttentionAndGathersOnly) {
   const auto before = forward_seconds(context(), architecture.layers[0]);
+  const auto back = backward_seconds(context(), architecture.layers[0]);
   layout.zero = 3;
   const double gather = network_seconds(action(Kind::kUnshard), context());
   const double reduce = network_seconds(action(Kind::kReduceGrad), context());
@@ -114,10 +115,14 @@ TEST_F(CostTest, BFloat16SpeedsUpProductsAndGathersOnly) {
   for (auto& group : architecture.groups) group.compute_dtype = DType::kBFloat16;
   figures.matmul_bfloat16 = 4e9;
   figures.matmul_shares_bfloat16 = {{8, 0.2, 0.2}};
+  figures.attention_bfloat16 = {64, {1e-6, 1e-8, 1e-9}, {2e-6, 3e-8, 2e-9}};
   const auto seconds = forward_seconds(context(), architecture.layers[0]);
   EXPECT_NEAR(seconds.matmul_s, 21 * 512 / 0.8e9, 1e-15);
-  EXPECT_EQ(seconds.attention_s, before.attention_s);
+  EXPECT_NEAR(before.attention_s - seconds.attention_s, 21 * 2 * 4 * 4 * 1e-9, 1e-15);
+  EXPECT_NEAR(back.attention_s - backward_seconds(context(), architecture.layers[0]).attention_s,
+              21 * 2 * 4 * 4 * 2e-9, 1e-15);
   EXPECT_EQ(seconds.kept_s, before.kept_s);
+  EXPECT_EQ(backward_seconds(context(), architecture.layers[0]).kept_s, back.kept_s);
   EXPECT_NEAR(gather - network_seconds(action(Kind::kUnshard), context()), 100 * 2 / 2 / 1e6,
               1e-12);
   EXPECT_EQ(network_seconds(action(Kind::kReduceGrad), context()), reduce);

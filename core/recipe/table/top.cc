@@ -26,9 +26,9 @@ void add_top(std::vector<Field>& all) {
              {.path = "precision",
               .description =
                   "Numbers that matrices multiply: weights and activations. With bf16 master "
-                  "weights, gradients, optimizer state, attention, norms, loss and the residual "
-                  "stream are fp32; it is for processors with AMX or better. fp64 serves "
-                  "comparisons."},
+                  "weights, gradients, optimizer state, scores of attention, norms, loss and the "
+                  "residual stream are fp32; it is for processors with units for it (AMX, "
+                  "AVX512-BF16). fp64 serves comparisons."},
              in_recipe, &Recipe::precision,
              {{"fp32", Precision::kFloat32},
               {"bf16", Precision::kBFloat16},

@@ -83,11 +83,12 @@ double matmul_seconds(const CostContext& context, const LayerSpec& layer,
 }
 
 double attention_seconds(const CostContext& context, const LayerSpec& layer,
-                         const cluster::HeadCost& head) {
+                         cluster::HeadCost cluster::AttentionCost::*pass) {
   const bool attends = std::any_of(layer.segments.begin(), layer.segments.end(),
                                    [](const auto& s) { return s.flops_per_attended_pair > 0; });
   if (!attends) return 0;
   const auto& config = context.architecture.config;
+  const cluster::HeadCost& head = context.figures.attention_of(layer.compute_dtype).*pass;
   const double pair_s = head.pair_s + static_cast<double>(config.head_dim) * head.pair_dim_s;
   const double of_head = context.attention.blocks * head.block_s + context.attention.pairs * pair_s;
   const double slower =
@@ -150,7 +151,7 @@ LayerSeconds forward_seconds(const CostContext& context, const LayerSpec& layer)
   out.kept_s = kept_seconds(context, layer, context.figures.kept_bytes_per_s.forward);
   if (layer.kind == LayerKind::kHead) return out;
   out.matmul_s = matmul_seconds(context, layer, &cluster::PassRate::forward);
-  out.attention_s = attention_seconds(context, layer, context.figures.attention.forward);
+  out.attention_s = attention_seconds(context, layer, &cluster::AttentionCost::forward);
   return out;
 }
 
@@ -158,7 +159,7 @@ LayerSeconds backward_seconds(const CostContext& context, const LayerSpec& layer
   LayerSeconds out;
   out.kept_s = kept_seconds(context, layer, context.figures.kept_bytes_per_s.backward);
   out.matmul_s = 2 * matmul_seconds(context, layer, &cluster::PassRate::backward);
-  out.attention_s = attention_seconds(context, layer, context.figures.attention.backward);
+  out.attention_s = attention_seconds(context, layer, &cluster::AttentionCost::backward);
   if (layer.kind == LayerKind::kHead) {
     out.matmul_s += matmul_seconds(context, layer, &cluster::PassRate::forward);
     out.loss_s = tokens_of(context) * static_cast<double>(context.architecture.num_head_rows()) *
