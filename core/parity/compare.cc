@@ -16,6 +16,9 @@ using recipe::Precision;
 // whose true gradient is zero, such as the bias of keys, holds nothing but rounding.
 constexpr double kSmallGradient = 1e-2;
 
+// How far a parameter may lie from the reference's, in lengths of the latter's update.
+constexpr double kFarthestAstray = 1;
+
 double epsilon(Precision precision) {
   return precision == Precision::kFloat64 ? std::numeric_limits<double>::epsilon()
                                           : std::numeric_limits<float>::epsilon();
@@ -24,6 +27,11 @@ double epsilon(Precision precision) {
 double relative(double distance, double scale) {
   if (distance == 0) return 0;
   return scale > 0 ? distance / scale : std::numeric_limits<double>::infinity();
+}
+
+// What is more than a last bit of values of this norm; NaN stays.
+double beyond_rounding(double distance, double norm, Precision precision) {
+  return std::isnan(distance) ? distance : std::max(0.0, distance - epsilon(precision) * norm);
 }
 
 // NaN counts as larger than any number.
@@ -98,7 +106,7 @@ class Comparer {
   void take(const Key& key, const Recorded& mine, const Recorded& truth) {
     StageResult& stage = result_.stages[static_cast<std::size_t>(key.stage)];
     if (key.stage == Stage::kUpdated && is_noise(key)) return void(++stage.num_noise);
-    Difference difference{key, mine.name, apart(key, mine.sketch, truth.sketch),
+    Difference difference{key, mine.name, apart(key, mine, truth),
                           tolerance(key.stage, precision_)};
     if (key.stage == Stage::kRouting) compare_choices(mine.choices, truth.choices, difference);
     if (stage.num_compared++ == 0 || is_larger(difference.relative, stage.largest.relative))
@@ -109,26 +117,41 @@ class Comparer {
     if (!first) first = difference;
   }
 
-  double apart(const Key& key, const Sketch& mine, const Sketch& truth) const {
-    const double far = distance(mine, truth);
-    if (key.stage == Stage::kGradient)
-      return relative(far, std::max(truth.norm(), small_gradient_));
-    if (key.stage != Stage::kUpdated) return relative(far, truth.norm());
-    // A last bit of the parameter itself is no difference of its update.
-    const double rounding = epsilon(precision_) * truth.norm();
-    return relative(std::isnan(far) ? far : std::max(0.0, far - rounding),
-                    distance(truth, of(Stage::kInitial, key)));
+  double apart(const Key& key, const Recorded& mine, const Recorded& truth) const {
+    if (key.stage == Stage::kUpdated) return updates_apart(key, mine, truth);
+    const double norm = truth.sketch.norm();
+    return relative(distance(mine.sketch, truth.sketch),
+                    key.stage == Stage::kGradient ? std::max(norm, small_gradient_) : norm);
+  }
+
+  // A last bit of the parameter itself is no difference of its update.
+  double updates_apart(const Key& key, const Recorded& mine, const Recorded& truth) const {
+    const double way = distance(truth.sketch, earlier(reference_, Stage::kInitial, key).sketch);
+    const double astray = relative(
+        beyond_rounding(distance(mine.sketch, truth.sketch), truth.sketch.norm(), precision_), way);
+    if (!(astray <= kFarthestAstray)) return astray;
+    const Sketch step = weighed_step(reference_, key, truth);
+    const double far = distance(weighed_step(layout_, key, mine), step);
+    return relative(beyond_rounding(far, truth.weighed.norm(), precision_), step.norm());
+  }
+
+  static Sketch weighed_step(const Records& records, const Key& key, const Recorded& updated) {
+    Sketch step = updated.weighed;
+    step.add(earlier(records, Stage::kGradient, key).weighed, -1);
+    return step;
   }
 
   bool is_noise(const Key& key) const {
-    return of(Stage::kGradient, key).norm() <=
+    return earlier(reference_, Stage::kGradient, key).sketch.norm() <=
            tolerance(Stage::kGradient, precision_) * small_gradient_;
   }
 
-  // What one rank recorded of the same parameter in another stage.
-  Sketch of(Stage stage, const Key& key) const {
-    const auto found = reference_.find({stage, key.position, 0});
-    return found == reference_.end() ? Sketch{} : found->second.sketch;
+  // Of the same parameter in another stage: of this replica, which one rank has but one of.
+  static Recorded earlier(const Records& records, Stage stage, Key key) {
+    key.stage = stage;
+    auto found = records.find(key);
+    if (found == records.end()) found = records.find(of_reference(key));
+    return found == records.end() ? Recorded{} : found->second;
   }
 
   const Records& layout_;

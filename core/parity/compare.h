@@ -10,8 +10,12 @@
 
 namespace ptrain::parity {
 
-// How far, relative to the reference's norm, tensors of a stage may lie apart. Of kUpdated the norm
-// is that of the way from the initial values.
+// How far, relative to the reference's norm, tensors of a stage may lie apart. Of kUpdated it is
+// the updates that are compared, each value's times its gradient: sums that are rounded otherwise
+// turn the sign of a gradient near zero, and with it the whole step of an optimizer such as AdamW,
+// which divides by the gradient's size. Weighed so, updates lie apart by about what the gradients
+// do. Values without a gradient are left to a second measure: no parameter may end up farther from
+// the reference than the way that this one went.
 double tolerance(Stage stage, recipe::Precision precision);
 
 // One tensor beside the reference's.

@@ -31,14 +31,15 @@ bool is_choice(const json& item) {
          std::ranges::all_of(item, [](const json& one) { return one.is_number_integer(); });
 }
 
+bool is_sketch(const json& item) { return item.is_array() && item.size() == Sketch::kSums; }
+
 bool is_record(const json& item) {
-  if (!item.is_array() || item.size() != 6 || !item[3].is_string() || !item[4].is_array() ||
-      !item[5].is_array())
+  if (!item.is_array() || item.size() != 7 || !item[3].is_string() || !is_sketch(item[4]) ||
+      !item[5].is_array() || !is_sketch(item[6]))
     return false;
   for (int i = 0; i < 3; ++i)
     if (!item[i].is_number_integer() || item[i] < 0 || item[i] >= kMostPositions) return false;
-  return item[0] < kNumStages && item[4].size() == Sketch::kSums &&
-         std::ranges::all_of(item[5], is_choice);
+  return item[0] < kNumStages && std::ranges::all_of(item[5], is_choice);
 }
 
 // A token, then its experts.
@@ -49,6 +50,10 @@ json json_of(const Choices& choices) {
     for (const std::int32_t expert : experts) one.push_back(expert);
   }
   return out;
+}
+
+void read_sketch(const json& items, Sketch& sketch) {
+  for (std::size_t i = 0; i < Sketch::kSums; ++i) sketch.sums[i] = number_of(items[i]);
 }
 
 void read_choices(const json& items, Choices& choices) {
@@ -92,6 +97,7 @@ void add(Records& records, const Records& more) {
     mine.name = recorded.name;
     mine.sketch.add(recorded.sketch);
     mine.choices.insert(recorded.choices.begin(), recorded.choices.end());
+    mine.weighed.add(recorded.weighed);
   }
 }
 
@@ -99,7 +105,7 @@ std::string to_text(const Records& records) {
   json out = json::array();
   for (const auto& [key, recorded] : records)
     out.push_back({static_cast<int>(key.stage), key.position, key.part, recorded.name,
-                   recorded.sketch.sums, json_of(recorded.choices)});
+                   recorded.sketch.sums, json_of(recorded.choices), recorded.weighed.sums});
   return run::dump_line(out);
 }
 
@@ -112,8 +118,9 @@ Result<Records> records_from_text(std::string_view text, std::string_view what) 
     Recorded& recorded =
         records[{static_cast<Stage>(item[0].get<int>()), item[1].get<int>(), item[2].get<int>()}];
     recorded.name = item[3].get<std::string>();
-    for (std::size_t i = 0; i < Sketch::kSums; ++i) recorded.sketch.sums[i] = number_of(item[4][i]);
+    read_sketch(item[4], recorded.sketch);
     read_choices(item[5], recorded.choices);
+    read_sketch(item[6], recorded.weighed);
   }
   return records;
 }

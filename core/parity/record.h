@@ -46,6 +46,9 @@ struct Recorded {
   std::string name;
   Sketch sketch;
   Choices choices = {};  // in place of a sketch
+  // Of kGradient and kUpdated: the parameter before and after the update, each value times its
+  // gradient.
+  Sketch weighed = {};
   bool operator==(const Recorded&) const = default;
 };
 using Records = std::map<Key, Recorded>;

@@ -37,6 +37,19 @@ Sketch sketch_of(const Tensor& tensor, std::int64_t first = 0) {
   return sketch;
 }
 
+// Of each value times its weight; both [1, n] and of one dtype.
+Sketch sketch_of_products(const Tensor& values, const Tensor& weights, std::int64_t first) {
+  device::synchronize();
+  Sketch sketch;
+  dispatch(values.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < values.cols; ++i)
+      sketch.add(first + i,
+                 static_cast<double>(values.as<T>()[i]) * static_cast<double>(weights.as<T>()[i]));
+  });
+  return sketch;
+}
+
 Sketch sketch_of(const std::vector<std::int32_t>& values) {
   Sketch sketch;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -74,31 +87,25 @@ class Recorder {
     }
   }
 
-  // `view` picks what is recorded of a run of a rank's shard.
-  template <class View>
-  void parameters(Stage stage, View view) {
+  // What this rank's shards have: kInitial, kGradient or kUpdated. Gradients stay where they are
+  // until the next step, so those that made an update can still be read behind it.
+  void parameters(Stage stage) {
     const auto& held = shape_.architecture().parameters;
     for (auto& group : shape_.executor().groups())
       for (const auto& run : group.runs()) {
         const auto& parameter = held[static_cast<std::size_t>(run.parameter)];
         if (!parameter.counts) continue;
-        const Tensor values = view(group, run);
-        Sketch sketch;
+        parity::Recorded& recorded =
+            records_[{stage, backwards_.at(parameter.name), replica_of(group)}];
+        recorded.name = parameter.name;
         for (const auto& piece : model::runs_of_whole(parameter, run.begin, run.end))
-          sketch.add(sketch_of(values.columns(piece.place, piece.end - piece.begin), piece.begin));
-        put({stage, backwards_.at(parameter.name), replica_of(group)}, parameter.name, sketch);
+          add_piece(stage, group, run, piece, recorded);
       }
-  }
-
-  void masters(Stage stage) {
-    parameters(stage, [](auto& group, const auto& run) { return group.master(run); });
   }
 
   void observe(const Action& action, bool begins) {
     if (begins) {
-      if (action.kind == Kind::kGradNorm)
-        parameters(Stage::kGradient,
-                   [](auto& group, const auto& run) { return group.gradient(run); });
+      if (action.kind == Kind::kGradNorm) parameters(Stage::kGradient);
       return;
     }
     attempt_.input.control.set_step(++num_actions_);  // progress, for who watches for hangs
@@ -127,6 +134,18 @@ class Recorder {
   }
 
  private:
+  static void add_piece(Stage stage, state::GroupBuffer& group, const mesh::ShardRun& run,
+                        const model::WholeRun& piece, parity::Recorded& recorded) {
+    const auto part = [&](const Tensor& whole) {
+      return whole.columns(piece.place, piece.end - piece.begin);
+    };
+    const Tensor master = part(group.master(run));
+    if (stage == Stage::kInitial) return recorded.sketch.add(sketch_of(master, piece.begin));
+    const Tensor gradient = part(group.gradient(run));
+    recorded.sketch.add(sketch_of(stage == Stage::kGradient ? gradient : master, piece.begin));
+    recorded.weighed.add(sketch_of_products(master, gradient, piece.begin));
+  }
+
   // Pieces of one tensor add up.
   void put(const parity::Key& key, std::string name, const Sketch& sketch) {
     parity::Recorded& recorded = records_[key];
@@ -265,13 +284,13 @@ Outcome record_parity(const TrainInput& input) {
   const auto rows = attempt.loader->next(shape.data_rank(), layout.num_data_ranks(),
                                          layout.num_micro_batches, layout.micro_batch);
   recorder.rows(rows);
-  recorder.masters(Stage::kInitial);
+  recorder.parameters(Stage::kInitial);
   shape.executor().observe(
       [&](const Action& action, bool begins) { recorder.observe(action, begins); });
   recorder.step(
       shape.executor().train(shape.train_program(), rows.micro_batches, attempt.settings_of(1)));
   shape.executor().observe(nullptr);
-  recorder.masters(Stage::kUpdated);
+  recorder.parameters(Stage::kUpdated);
   recorder.write();
   shape.close();
   return {ExitCode::kDone, "recorded", ""};

@@ -100,6 +100,14 @@ class Parity(unittest.TestCase):
                 shape = self.parity("", [*overrides, *sharded])
                 self.assertTrue(shape["equal"], shape)
 
+    def test_a_gradient_whose_sign_rounding_turns_is_no_difference(self):
+        tensor = "parallel={dp: 1, shard: 1, tp: 2, micro_batch: 2}"
+        for kind in ("adamw", "lion"):
+            with self.subTest(kind=kind):
+                overrides = [tensor, "precision=bf16", "seed=5", f"optimizer.kind={kind}"]
+                shape = self.parity("", overrides)
+                self.assertTrue(shape["equal"], shape)
+
     def test_stages_in_two_dtypes_equal_one_rank_in_both(self):
         stages = ("parallel={dp: 1, shard: 1, pp: 2, virtual: 1, schedule: 1f1b, micro_batch: 1, "
                   "stage_dtype: 'fp32,bf16'}")

@@ -15,6 +15,29 @@ Recorded recorded(const std::string& name, double value) {
   return result;
 }
 
+void set(Records& records, Key key, double value) {
+  records.at(key).sketch = {};
+  records.at(key).sketch.add(0, value);
+}
+
+constexpr double kGradientOfA = 4, kGradientOfB = 1e-9;
+
+// A parameter of one value, before and after an update of a half.
+void add_parameter(Records& records, int position, const std::string& name, double gradient) {
+  records[{Stage::kInitial, position, 0}] = recorded(name, 1);
+  records[{Stage::kGradient, position, 0}] = recorded(name, gradient);
+  records[{Stage::kGradient, position, 0}].weighed.add(0, gradient);
+  records[{Stage::kUpdated, position, 0}] = recorded(name, 1.5);
+  records[{Stage::kUpdated, position, 0}].weighed.add(0, 1.5 * gradient);
+}
+
+void set_updated_a(Records& records, int replica, double value) {
+  const Key key{Stage::kUpdated, 0, replica};
+  set(records, key, value);
+  records.at(key).weighed = {};
+  records.at(key).weighed.add(0, value * kGradientOfA);
+}
+
 // Two micro-batches through one block, and two parameters of which "b" hardly has a gradient.
 Records one_rank() {
   Records records;
@@ -25,13 +48,9 @@ Records one_rank() {
     records[{Stage::kLoss, 0, part}] = recorded("sum over targets", 5);
     records[{Stage::kBackward, 0, part}] = recorded("block 0", 1);
   }
-  records[{Stage::kInitial, 0, 0}] = recorded("a", 1);
-  records[{Stage::kInitial, 1, 0}] = recorded("b", 1);
-  records[{Stage::kGradient, 0, 0}] = recorded("a", 4);
-  records[{Stage::kGradient, 1, 0}] = recorded("b", 1e-9);
+  add_parameter(records, 0, "a", kGradientOfA);
+  add_parameter(records, 1, "b", kGradientOfB);
   records[{Stage::kStep, 0, 0}] = recorded("mean loss", 2.5);
-  records[{Stage::kUpdated, 0, 0}] = recorded("a", 1.5);
-  records[{Stage::kUpdated, 1, 0}] = recorded("b", 1.5);
   return records;
 }
 
@@ -47,11 +66,6 @@ Comparison compared(const Records& layout, Precision precision = Precision::kFlo
   const auto result = compare(layout, one_rank(), precision);
   EXPECT_TRUE(result) << result.error().message;
   return result.value_or(Comparison{});
-}
-
-void set(Records& records, Key key, double value) {
-  records.at(key).sketch = {};
-  records.at(key).sketch.add(0, value);
 }
 
 TEST(Compare, EqualIsEqual) {
@@ -77,7 +91,7 @@ TEST(Compare, NamesTheFirstSegmentInTheOrderOfTheStep) {
 TEST(Compare, NamesTheFirstParameterAndItsReplica) {
   Records layout = two_replicas();
   set(layout, {Stage::kGradient, 0, 1}, 4.1);
-  set(layout, {Stage::kUpdated, 0, 1}, 1.4);
+  set_updated_a(layout, 1, 1.4);
   const Comparison comparison = compared(layout);
   EXPECT_FALSE(comparison.first_segment);
   ASSERT_TRUE(comparison.first_parameter);
@@ -103,11 +117,11 @@ TEST(Compare, RowsAndInitialValuesAreTheSameBits) {
 // The update is measured by the way that the parameter went: 0.5.
 TEST(Compare, UpdatesAreMeasuredByTheirWay) {
   Records layout = two_replicas();
-  set(layout, {Stage::kUpdated, 0, 0}, 1.5 + 0.5 * 2e-3);
+  set_updated_a(layout, 0, 1.5 + 0.5 * 2e-3);
   const Comparison comparison = compared(layout);
   ASSERT_TRUE(comparison.first_parameter);
   EXPECT_NEAR(comparison.first_parameter->relative, 2e-3, 1e-6);
-  set(layout, {Stage::kUpdated, 0, 0}, 1.5 + 1.5e-7);  // its last bit
+  set_updated_a(layout, 0, 1.5 + 1.5e-7);  // its last bit
   EXPECT_TRUE(compared(layout).equal());
 }
 
@@ -119,6 +133,79 @@ TEST(Compare, WhatIsOnlyRoundingIsLeftOut) {
   EXPECT_TRUE(comparison.equal());
   EXPECT_EQ(comparison.stages.back().num_noise, 2);
   EXPECT_EQ(comparison.stages.back().num_compared, 2);
+}
+
+// A first step of AdamW of a parameter of 128 values: each goes the learning rate against the sign
+// of its gradient, whatever the gradient's size. Value 99 has a gradient near zero, whose sign the
+// layout's rounding turned.
+class FirstStep {
+ public:
+  static constexpr int kSize = 128;
+  double rate = 1e-3, decay = 0.1, noise = 0;
+  int num_updated = kSize;  // the rest stays as it was
+  double garbage = 0;       // on value 7, which has no gradient
+
+  Records records() const {
+    Records records;
+    for (const Stage stage : {Stage::kInitial, Stage::kGradient, Stage::kUpdated})
+      records[{stage, 0, 0}].name = "a";
+    for (int i = 0; i < kSize; ++i) add(records, i);
+    return records;
+  }
+
+ private:
+  static double initial(int i) { return std::cos(i) + 2; }
+  double gradient(int i) const {
+    if (i == 7) return 0;
+    return i == 99 ? 1e-4 - 2.5 * noise : std::sin(i) + noise * std::cos(3 * i);
+  }
+  double updated(int i) const {
+    if (i >= num_updated) return initial(i);
+    const double sign = gradient(i) > 0 ? 1 : gradient(i) < 0 ? -1 : 0;
+    return initial(i) * (1 - rate * decay) - rate * sign + (i == 7 ? garbage : 0);
+  }
+  void add(Records& records, int i) const {
+    records[{Stage::kInitial, 0, 0}].sketch.add(i, initial(i));
+    records[{Stage::kGradient, 0, 0}].sketch.add(i, gradient(i));
+    records[{Stage::kGradient, 0, 0}].weighed.add(i, initial(i) * gradient(i));
+    records[{Stage::kUpdated, 0, 0}].sketch.add(i, updated(i));
+    records[{Stage::kUpdated, 0, 0}].weighed.add(i, updated(i) * gradient(i));
+  }
+};
+
+StageResult updates(const FirstStep& layout) {
+  const auto result = compare(layout.records(), FirstStep().records(), Precision::kBFloat16);
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? result->stages.back() : StageResult{};
+}
+
+TEST(CompareUpdates, ATurnedSignOfAGradientNearZeroIsNoDifference) {
+  FirstStep layout;
+  layout.noise = 1e-3;
+  const Records turned = layout.records(), truth = FirstStep().records();
+  const Key updated{Stage::kUpdated, 0, 0};
+  EXPECT_GT(distance(turned.at(updated).sketch, truth.at(updated).sketch), 1.9e-3);  // 2 x rate
+  const StageResult result = updates(layout);
+  EXPECT_EQ(result.num_different, 0);
+  EXPECT_GT(result.largest.relative, 0);
+  EXPECT_LT(result.largest.relative, 2e-3);
+}
+
+// Each with that sign turned too.
+TEST(CompareUpdates, WrongOnesAreFound) {
+  const auto differs = [](auto&& change) {
+    FirstStep layout;
+    layout.noise = 1e-3;
+    change(layout);
+    return updates(layout).num_different == 1;
+  };
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.rate *= 1.2; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.rate *= -1; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.decay = 0; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.num_updated = 0; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.num_updated = FirstStep::kSize / 2; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.garbage = 1; }));
+  EXPECT_TRUE(differs([](FirstStep& layout) { layout.garbage = std::nan(""); }));
 }
 
 TEST(Compare, NotANumberDiffers) {
@@ -168,7 +255,7 @@ TEST(Compare, WhatOneSideLacksIsAnError) {
 TEST(Record, ReadsWhatItWrites) {
   Records records = one_rank();
   set(records, {Stage::kForward, 0, 0}, 1.0 / 3);
-  records[{Stage::kRouting, 1, 0}] = {"router of block 0", {}, {{3, {~1, 2}}, {17, {0, 5}}}};
+  records[{Stage::kRouting, 1, 0}] = {"router of block 0", {}, {{3, {~1, 2}}, {17, {0, 5}}}, {}};
   const auto read = records_from_text(to_text(records), "file");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, records);
@@ -182,7 +269,7 @@ TEST(Record, DamageIsNamed) {
   for (const char* text : {"{}", "[1]", "[[0,0,0,\"tokens\",[1],[]]]", "[[99,0,0,\"a\",[],[]]]",
                            "[[0,-1,0,\"a\",[],[]]]", "["})
     EXPECT_FALSE(records_from_text(text, "file")) << text;
-  const Records router = {{{Stage::kRouting, 0, 0}, {"router of block 0", {}, {{3, {1, 2}}}}}};
+  const Records router = {{{Stage::kRouting, 0, 0}, {"router of block 0", {}, {{3, {1, 2}}}, {}}}};
   const std::string whole = to_text(router), choice = "[3,1,2]";
   for (const char* damaged : {"[]", "3", "[3,\"a\"]", "[3.5]"}) {
     std::string text = whole;
