@@ -118,11 +118,13 @@ class Pipeline {
   void check_depth() {
     const std::int64_t stages = std::int64_t{parallel_.pp} * std::max(1, num_virtual());
     const bool shares = parallel_.embedding == Embedding::kAllStages && parallel_.pp > 1;
-    if (num_layers() == 0 || stages <= num_layers() - (shares ? 1 : 0)) return;
+    const std::int64_t most = num_layers() - (shares ? 1 : 0);
+    if (num_layers() == 0 || stages <= most) return;
     add({"pp", "virtual", "schedule", ":model.num_hidden_layers"},
         fmt::format("{} stages (pp x virtual), but the model has {} layers, embedding and head "
-                    "counted{}",
-                    stages, num_layers(), shares ? ", of which all stages share the first" : ""));
+                    "counted{}: give at most {}",
+                    stages, num_layers(), shares ? ", of which all stages share the first" : "",
+                    most));
   }
 
   // Whether a list has as many entries as there are stages, as far as the recipe says how many.

@@ -21,8 +21,9 @@ std::optional<Objection> every_rank_has_layers(const mesh::Layout& layout, const
   const auto num_layers = std::ssize(space.architecture->layers);
   if (layout.pp <= num_layers) return std::nullopt;
   return Objection{"more pipeline ranks than layers",
-                   fmt::format("pp is {}, but the model has {} layers, embedding and head counted",
-                               layout.pp, num_layers),
+                   fmt::format("pp is {}, but the model has {} layers, embedding and head "
+                               "counted; pp may be {} at most",
+                               layout.pp, num_layers, num_layers),
                    static_cast<double>(layout.pp - num_layers)};
 }
 
