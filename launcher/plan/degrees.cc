@@ -3,9 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace ptrain::plan {
+namespace {
+
+constexpr const char* kMoreRanks =
+    "change a degree, or give cluster.ranks_per_node (more ranks than cores may share them)";
+
+// The first field that has a meaning in a pipeline only; empty: none.
+std::string_view pipeline_field(const recipe::Parallel& fixed) {
+  const std::pair<bool, std::string_view> said[] = {
+      {fixed.embedding == recipe::Embedding::kAllStages, "embedding: all_stages"},
+      {fixed.head == recipe::Head::kAllStages, "head: all_stages"},
+      {fixed.num_virtual > 1, "virtual"},
+      {!fixed.schedule.empty(), "schedule"},
+      {!fixed.stages.empty(), "stages"},
+      {!fixed.stage_recompute.empty(), "stage_recompute"},
+      {!fixed.stage_dtype.empty(), "stage_dtype"}};
+  const auto* found = std::ranges::find(said, true, &std::pair<bool, std::string_view>::first);
+  return found == std::end(said) ? "" : found->second;
+}
+
+// Of a run whose ranks are all taken by `degrees` ("dp 2"), of which pp is none.
+Status check_room_for_pipeline(const std::string& name, const recipe::Parallel& fixed,
+                               const std::string& degrees, int num_ranks) {
+  const std::string_view field = pipeline_field(fixed);
+  if (field.empty()) return {};
+  const std::string ranks = ranks_text(static_cast<std::size_t>(num_ranks));
+  return fail(
+      ExitCode::kUsage,
+      fmt::format("shape '{}': parallel.{} needs a pp of 2 or more, but {}", name, field,
+                  degrees.empty() ? fmt::format("this run has {}", ranks)
+                                  : fmt::format("{} takes the {} of this run", degrees, ranks)),
+      fmt::format("{}, or leave the field out", kMoreRanks));
+}
+
+}  // namespace
 
 std::string ranks_text(std::size_t num_ranks) {
   return num_ranks == 1 ? "one rank" : fmt::format("{} ranks", num_ranks);
@@ -31,13 +67,14 @@ Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int
     text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis, degree);
     product *= degree;
   }
+  if (num_ranks == product && fixed.pp == 0)
+    return check_room_for_pipeline(name, fixed, text, num_ranks);
   if (num_ranks % product == 0) return {};
   return fail(
       ExitCode::kUsage,
       fmt::format("shape '{}': parallel fixes {}, and {} does not divide the {} of this run", name,
                   text, product, ranks_text(static_cast<std::size_t>(num_ranks))),
-      "change a degree, or give cluster.ranks_per_node (more ranks than cores may share "
-      "them)");
+      kMoreRanks);
 }
 
 }  // namespace ptrain::plan

@@ -17,7 +17,8 @@ int fixed_sharers(const recipe::Parallel& fixed);
 std::int64_t fixed_expert_ranks(const recipe::Parallel& fixed);
 
 // Whether the degrees that shape `name` fixes can belong to a layout of `num_ranks` ranks at all.
-// Error (kUsage): they do not divide it.
+// Errors (kUsage): they do not divide it; or they leave one rank to the pipeline that another field
+// asks for.
 Status check_degrees(const std::string& name, const recipe::Parallel& fixed, int num_ranks);
 
 }  // namespace ptrain::plan

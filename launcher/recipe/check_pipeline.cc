@@ -13,6 +13,7 @@
 #include "core/recipe/spelling.h"
 #include "core/recipe/stage_lists.h"
 #include "core/schedule/catalogue.h"
+#include "launcher/recipe/resolve.h"
 #include "launcher/recipe/schedule_files.h"
 
 namespace ptrain::recipe {
@@ -38,6 +39,7 @@ class Pipeline {
     check_recompute();
     check_dtypes();
     check_spread();
+    check_vocabulary();
     return std::move(out_);
   }
 
@@ -195,6 +197,25 @@ class Pipeline {
                     "both, or untie them (model.tie_word_embeddings: false)",
                     head ? "embedding's too, which the first" : "head's too, which the last",
                     head ? "last" : "first"));
+  }
+
+  // 0: not known before the tokenizer's file is read.
+  std::int64_t num_tokens() const {
+    if (recipe_.model.vocab_size > 0) return recipe_.model.vocab_size;
+    return recipe_.data.tokenizer == "byte" ? padded_vocabulary(kByteTokens) : 0;
+  }
+
+  // A tp that the planner chooses may be 1.
+  void check_vocabulary() {
+    const std::int64_t rows = num_tokens();
+    const std::int64_t ranks = std::int64_t{parallel_.pp} * std::max(1, parallel_.tp);
+    const bool head = parallel_.head == Head::kAllStages;
+    if (!head && parallel_.embedding != Embedding::kAllStages) return;
+    if (rows == 0 || rows >= ranks) return;
+    add({head ? "head" : "embedding", "pp", "tp", ":model.vocab_size"},
+        fmt::format("a vocabulary of {} has fewer rows than the {} ranks of pp x tp that would "
+                    "share them; allowed: {}_stage, or at most {} ranks",
+                    rows, ranks, head ? "last" : "first", rows));
   }
 
   const Recipe& recipe_;

@@ -224,6 +224,33 @@ TEST(Plan, RowsThatCannotBeSharedAreExplained) {
   EXPECT_NE(planning.error().hint.find("12 rows"), std::string::npos) << planning.error().hint;
 }
 
+// Two ranks: what asks for a pipeline leaves room for no other axis.
+TEST(Plan, APipelineWithoutRanksIsRefused) {
+  const auto refusal = [](int dp, int num_cores, auto&& ask) {
+    auto recipe = small_recipe();
+    recipe.parallel.dp = dp;
+    recipe.cluster.ranks_per_node = num_cores;
+    ask(recipe.parallel);
+    const auto planned = plan_recipe(input_of(recipe, machine(num_cores)));
+    EXPECT_TRUE(planned || planned.error().code == ExitCode::kUsage);
+    return planned ? "" : planned.error().message;
+  };
+  const auto embedding = [](recipe::Parallel& parallel) {
+    parallel.embedding = recipe::Embedding::kAllStages;
+  };
+  EXPECT_EQ(refusal(2, 2, embedding),
+            "shape 'short': parallel.embedding: all_stages needs a pp of 2 or more, but dp 2 takes "
+            "the 2 ranks of this run");
+  EXPECT_EQ(refusal(2, 2, [](recipe::Parallel& parallel) { parallel.schedule = "1f1b"; }),
+            "shape 'short': parallel.schedule needs a pp of 2 or more, but dp 2 takes the 2 ranks "
+            "of this run");
+  EXPECT_EQ(refusal(0, 1, embedding),
+            "shape 'short': parallel.embedding: all_stages needs a pp of 2 or more, but this run "
+            "has one rank");
+  EXPECT_EQ(refusal(2, 4, embedding), "");
+  EXPECT_EQ(refusal(2, 2, [](recipe::Parallel&) {}), "");
+}
+
 TEST(Plan, LessMemoryNeverAddsLayouts) {
   auto recipe = small_recipe();
   std::size_t before = 1000;
