@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/model/optimizer.h"
 #include "launcher/plan/axes.h"
 #include "launcher/plan/enumerate.h"
 #include "launcher/plan/explain.h"
@@ -131,6 +132,22 @@ TEST(Enumerate, ExpertsDivideOverThoseWhoShareThem) {
       }
     EXPECT_GT(counts(all)[reason], 0);
   }
+}
+
+// All degrees divide the model here; what Muon needs whole they split.
+TEST(Enumerate, WhatTheOptimizerNeedsWholeIsNoFaultOfTheModel) {
+  recipe::Model model = support::small_model("qwen3_moe");
+  model.num_experts = 6;
+  model.vocab_size = 64;
+  auto whole = *model::make_architecture(model, DType::kFloat32);
+  model::use_optimizer(whole, {.kind = recipe::OptimizerKind::kMuon});
+  Space space{2, 8, {}, false, {}, &whole, 24};
+  const auto free = counts(enumerate(space));
+  EXPECT_GT(free.count("tp does not suit the optimizer"), 0u);
+  EXPECT_EQ(free.count("tp does not divide the model"), 0u);
+  space.fixed.etp = 2;
+  const auto fixed = counts(enumerate(space));
+  EXPECT_GT(fixed.count("etp does not suit the optimizer"), 0u);
 }
 
 TEST(Enumerate, HonoursAFixedPrefetch) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error_line.h"
+#include "core/mesh/divisible.h"
 #include "launcher/plan/rules/rules.h"
 
 namespace ptrain::plan {
@@ -12,8 +13,9 @@ std::optional<Objection> tensor_divides(const mesh::Layout& layout, const Space&
   alone.tp = layout.tp;
   const Status can = can_be_cut(alone, space);
   if (can) return std::nullopt;
-  return Objection{"tp does not divide the model", error_line(can.error()),
-                   static_cast<double>(layout.tp)};
+  const bool divides = mesh::check_divisible(*space.architecture, alone).has_value();
+  return Objection{divides ? "tp does not suit the optimizer" : "tp does not divide the model",
+                   error_line(can.error()), static_cast<double>(layout.tp)};
 }
 
 std::optional<Objection> tokens_divide(const mesh::Layout& layout, const Space& space) {
