@@ -40,6 +40,7 @@ class Pipeline {
     check_dtypes();
     check_spread();
     check_vocabulary();
+    check_optimizer();
     return std::move(out_);
   }
 
@@ -216,6 +217,18 @@ class Pipeline {
         fmt::format("a vocabulary of {} has fewer rows than the {} ranks of pp x tp that would "
                     "share them; allowed: {}_stage, or at most {} ranks",
                     rows, ranks, head ? "last" : "first", rows));
+  }
+
+  // Its state has a scale for each block of values from a matrix's start.
+  void check_optimizer() {
+    const bool head = parallel_.head == Head::kAllStages;
+    if (!head && parallel_.embedding != Embedding::kAllStages) return;
+    if (recipe_.optimizer.kind != OptimizerKind::kAdam8bit) return;
+    add({head ? "head" : "embedding", ":optimizer.kind"},
+        fmt::format(
+            "the blocks of adam8bit's state would be cut; allowed: {}_stage, or an optimizer "
+            "of single values, such as adamw",
+            head ? "last" : "first"));
   }
 
   const Recipe& recipe_;
