@@ -1,7 +1,5 @@
 #include "engine/kernels/pair_attention.h"
 
-#include <omp.h>
-
 #include "engine/kernels/attention_heads.h"
 #include "engine/kernels/attention_room.h"
 #include "engine/kernels/online_softmax.h"

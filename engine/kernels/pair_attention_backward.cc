@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include "engine/kernels/attention_heads.h"
 #include "engine/kernels/attention_room.h"
 #include "engine/kernels/pair_attention.h"
