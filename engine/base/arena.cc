@@ -65,6 +65,11 @@ void Arena::count_as(void* data, program::MemoryClass memory_class) {
   note(memory_class, block->second.bytes);
 }
 
+Arena::PeaksKept::~PeaksKept() {
+  for (std::size_t i = 0; i < peak_.size(); ++i)
+    arena_.peak_[i] = std::max(peak_[i], arena_.live_[i]);
+}
+
 Bytes Arena::live(program::MemoryClass memory_class) const { return live_[index_of(memory_class)]; }
 Bytes Arena::peak(program::MemoryClass memory_class) const { return peak_[index_of(memory_class)]; }
 

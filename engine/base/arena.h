@@ -32,6 +32,20 @@ class Arena {
   Bytes live(program::MemoryClass memory_class) const;
   Bytes peak(program::MemoryClass memory_class) const;
 
+  // While one lives, peaks stand still: for work beside training, which no plan's bytes are of.
+  // They rise only to what still lives at its end.
+  class PeaksKept {
+   public:
+    explicit PeaksKept(Arena& arena) : arena_(arena), peak_(arena.peak_) {}
+    ~PeaksKept();
+    PeaksKept(const PeaksKept&) = delete;
+    PeaksKept& operator=(const PeaksKept&) = delete;
+
+   private:
+    Arena& arena_;
+    const program::BytesByClass peak_;
+  };
+
  private:
   struct Block {
     std::int64_t capacity;

@@ -100,6 +100,7 @@ StepResult Executor::train(const program::Program& program,
 
 layers::LossSums Executor::evaluate(const program::Program& program,
                                     std::span<const data::MicroBatch> micro_batches) {
+  const Arena::PeaksKept kept(arena_);
   run(program, micro_batches);
   std::array<double, 2> totals{sums_.loss, static_cast<double>(sums_.num_targets)};
   communicators_.world
@@ -117,6 +118,7 @@ std::vector<double> Executor::logits(const program::Program& program,
   const data::TokenPlace place = data::place_of_token(micro_batch, context_ranks(), position);
   const int cp_rank = mesh::coordinates_of(layout_, communicators_.world.rank()).cp;
   logits_position_ = cp_rank == place.cp_rank ? place.token : 0;
+  const Arena::PeaksKept kept(arena_);
   run(program, {&micro_batch, 1});
   logits_position_ = -1;
   share_logits(place.cp_rank);

@@ -51,6 +51,7 @@ run::Plan plan_of(const mesh::Layout& layout) {
 struct Result {
   train::ValidationResult validation, again;
   std::string sample;
+  program::BytesByClass peaks_before{}, peaks_after{};
 };
 
 // Experts that have no room for all tokens.
@@ -63,6 +64,13 @@ run::Plan plan_with_experts(const mesh::Layout& layout) {
   return plan;
 }
 
+program::BytesByClass peaks_of(const Arena& arena) {
+  program::BytesByClass peaks{};
+  for (std::size_t i = 0; i < peaks.size(); ++i)
+    peaks[i] = arena.peak(static_cast<program::MemoryClass>(i));
+  return peaks;
+}
+
 // One a rank.
 std::vector<Result> evaluate(const run::Plan& plan) {
   const mesh::Layout& layout = plan.shapes[0].layout;
@@ -71,9 +79,11 @@ std::vector<Result> evaluate(const run::Plan& plan) {
     train::ShapeRun shape(plan, 0, world, {});
     shape.initialise(plan.recipe.seed);
     Result& result = results[static_cast<std::size_t>(world.rank())];
+    result.peaks_before = peaks_of(shape.arena());
     result.validation = train::validate(shape, text(), plan.recipe);
     result.sample = train::sample(shape, *data::open_tokenizer({}, ""), 40, 9);
     result.again = train::validate(shape, text(), plan.recipe);
+    result.peaks_after = peaks_of(shape.arena());
     shape.close();
   });
   return results;
@@ -137,6 +147,8 @@ void expect_same(const std::vector<Result>& results, const Result& one, const me
     EXPECT_EQ(result.validation.num_targets, one.validation.num_targets);
     EXPECT_EQ(result.again.loss, result.validation.loss) << "sampling leaves nothing behind";
     EXPECT_EQ(result.sample, one.sample) << mesh::to_string(of);
+    EXPECT_EQ(result.peaks_after, result.peaks_before)
+        << "peaks are those of training: " << mesh::to_string(of);
   }
 }
 
