@@ -156,8 +156,7 @@ void backward_group(const AttentionShape& shape, const AttentionGradient& in, co
 
 // Queries and keys of the same tokens.
 Before inside(const AttentionShape& shape, const Tensor& qkv) {
-  const std::int64_t queries = shape.query_cols();
-  return {qkv.columns(0, queries), qkv.columns(queries, qkv.cols - queries), 0};
+  return {shape.queries(qkv), shape.key_values(qkv), 0};
 }
 
 }  // namespace

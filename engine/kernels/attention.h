@@ -26,6 +26,10 @@ struct AttentionShape {
   std::int64_t output_cols() const { return num_heads * values_of_head(); }
   std::int64_t first_value() const { return (num_heads + num_kv_heads) * head_dim; }
   std::int64_t qkv_cols() const { return first_value() + num_kv_heads * values_of_head(); }
+  std::int64_t key_value_cols() const { return qkv_cols() - query_cols(); }
+  // Of the fused buffer; of queries also where they lie beside their keys alone.
+  Tensor queries(const Tensor& qkv) const { return qkv.columns(0, query_cols()); }
+  Tensor key_values(const Tensor& qkv) const { return qkv.columns(query_cols(), key_value_cols()); }
 };
 
 // Causal softmax attention inside one document, whose rows are all rows of the views. qkv as above,

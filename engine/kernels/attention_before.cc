@@ -112,8 +112,8 @@ void backward_block(const AttentionShape& shape, const Before& before, const Hea
 }
 
 void check(const AttentionShape& shape, const Before& before) {
-  const std::int64_t key_value_cols = shape.qkv_cols() - shape.query_cols();
-  PT_CHECK(before.query.cols == shape.query_cols() && before.key_value.cols == key_value_cols);
+  PT_CHECK(before.query.cols == shape.query_cols() &&
+           before.key_value.cols == shape.key_value_cols());
   PT_CHECK(before.distance >= before.key_value.rows);
 }
 

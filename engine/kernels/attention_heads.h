@@ -23,9 +23,14 @@ struct HeadOutput {
   Tensor output, log_sum_exp;
 };
 
-inline HeadOutput head_of(const AttentionShape& shape, const HeadOutput& all, std::int64_t head) {
+// `output`, or its gradient.
+inline Tensor head_of(const AttentionShape& shape, const Tensor& output, std::int64_t head) {
   const std::int64_t values = shape.values_of_head();
-  return {all.output.columns(head * values, values), all.log_sum_exp.columns(head, 1)};
+  return output.columns(head * values, values);
+}
+
+inline HeadOutput head_of(const AttentionShape& shape, const HeadOutput& all, std::int64_t head) {
+  return {head_of(shape, all.output, head), all.log_sum_exp.columns(head, 1)};
 }
 
 }  // namespace ptrain::kernels

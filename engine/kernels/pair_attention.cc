@@ -1,7 +1,6 @@
 #include "engine/kernels/pair_attention.h"
 
 #include "engine/kernels/attention_heads.h"
-#include "engine/kernels/attention_room.h"
 #include "engine/kernels/online_softmax.h"
 #include "engine/kernels/own_gemm.h"
 #include "engine/kernels/pair_attention_block.h"
@@ -9,12 +8,11 @@
 namespace ptrain::kernels {
 namespace {
 
-// Keys and values of one head as right operands, for all queries that see them.
-struct Packed {
-  Packed(const AttentionShape& shape, std::int64_t num_keys, AttentionRoom& room)
+// What queries of a head are multiplied with, then their probabilities: for all that see it.
+struct KeysAndValues {
+  KeysAndValues(const AttentionShape& shape, std::int64_t num_keys, AttentionRoom& room)
       : num_blocks(divide_up(num_keys, kPairBlock)),
-        key_words(shape.head_dim / 2 * kPairBlock),
-        keys(room.words(num_blocks * key_words)),
+        keys(num_blocks, shape.head_dim, room),
         values(room.words(words_of_operand(num_pairs(), shape.values_of_head()))) {}
 
   std::int64_t num_pairs() const { return num_blocks * kBlockPairs; }
@@ -22,13 +20,14 @@ struct Packed {
   void fill(const KeyValue& head) const {
 #pragma omp parallel for schedule(static) if (num_blocks > 1)
     for (std::int64_t b = 0; b < num_blocks; ++b) {
-      pack_transposed(floats_of(block_of(head.key, b)), keys + b * key_words);
+      keys.pack(head.key, b);
       pack_pairs(floats_of(block_of(head.value, b)), b * kBlockPairs, num_pairs(), values);
     }
   }
 
-  std::int64_t num_blocks, key_words;
-  Word *keys, *values;
+  std::int64_t num_blocks;
+  TransposedBlocks keys;
+  Word* values;
 };
 
 // Of a block of queries of one head.
@@ -38,7 +37,7 @@ struct QueryBlock {
   PairOutput to;
 };
 
-void forward_block(const Packed& packed, const QueryBlock& in) {
+void forward_block(const KeysAndValues& packed, const QueryBlock& in) {
   alignas(64) Word query[kLeftRows * kMostHeadDim / 2], probabilities[kLeftRows * kBlockPairs];
   alignas(64) float scores[kPairBlock * kPairBlock];
   float exponent[kPairBlock], sums[kPairBlock];
@@ -55,8 +54,8 @@ void forward_block(const Packed& packed, const QueryBlock& in) {
                         log_sum_exp.stride};
   begin_softmax(softmax, accumulate);
   for (std::int64_t key = in.seen.begin; key < in.seen.end; ++key) {
-    multiply_pairs({query, pairs, 1}, {packed.keys + key * packed.key_words, pairs},
-                   {0, pairs, false}, scores_of(scores, rows));
+    multiply_pairs({query, pairs, 1}, packed.keys.operand(key), {0, pairs, false},
+                   scores_of(scores, rows));
     softmax.block = in.seen.scores(key, scores);
     add_to_softmax(softmax);
     pair_columns({scores, kPairBlock, rows, kPairBlock}, kBlockPairs, probabilities);
@@ -80,7 +79,7 @@ void pair_attention(const AttentionShape& shape, const Before& in, const PairOut
   const program::AttentionBytes bytes = bytes_of(shape, in.query.dtype);
   AttentionRoom room(arena,
                      to.accumulate ? bytes.before(num_queries, num_keys) : bytes.inside(num_keys));
-  const Packed packed(shape, num_keys, room);
+  const KeysAndValues packed(shape, num_keys, room);
   const std::int64_t group = shape.num_heads / shape.num_kv_heads;
   for (std::int64_t head = 0; head < shape.num_heads; ++head) {
     if (head % group == 0) packed.fill(key_value_of(shape, in.key_value, head));

@@ -1,19 +1,17 @@
 #include "engine/kernels/attention_heads.h"
-#include "engine/kernels/attention_room.h"
 #include "engine/kernels/pair_attention.h"
 #include "engine/kernels/pair_attention_block.h"
 
 namespace ptrain::kernels {
 namespace {
 
-// Of one head of keys and values, for all queries that see them.
-struct Packed {
-  Packed(const AttentionShape& shape, std::int64_t num_keys, AttentionRoom& room)
+// What queries of a head, the gradients of their outputs and those of their scores are multiplied
+// with: for all queries that see it.
+struct BackwardOperands {
+  BackwardOperands(const AttentionShape& shape, std::int64_t num_keys, AttentionRoom& room)
       : num_blocks(divide_up(num_keys, kPairBlock)),
-        key_words(shape.head_dim / 2 * kPairBlock),
-        value_words(shape.values_of_head() / 2 * kPairBlock),
-        keys_across(room.words(num_blocks * key_words)),
-        values_across(room.words(num_blocks * value_words)),
+        keys_across(num_blocks, shape.head_dim, room),
+        values_across(num_blocks, shape.values_of_head(), room),
         keys(room.words(words_of_operand(num_pairs(), shape.head_dim))),
         dscores(room.words(kLeftRows * num_pairs())) {}
 
@@ -22,14 +20,15 @@ struct Packed {
   void fill(const KeyValue& head) const {
 #pragma omp parallel for schedule(static) if (num_blocks > 1)
     for (std::int64_t b = 0; b < num_blocks; ++b) {
-      pack_transposed(floats_of(block_of(head.key, b)), keys_across + b * key_words);
-      pack_transposed(floats_of(block_of(head.value, b)), values_across + b * value_words);
+      keys_across.pack(head.key, b);
+      values_across.pack(head.value, b);
       pack_pairs(floats_of(block_of(head.key, b)), b * kBlockPairs, num_pairs(), keys);
     }
   }
 
-  std::int64_t num_blocks, key_words, value_words;
-  Word *keys_across, *values_across, *keys;
+  std::int64_t num_blocks;
+  TransposedBlocks keys_across, values_across;
+  Word* keys;
   Word* dscores;  // of a block of queries and all keys, as a left operand
 };
 
@@ -57,18 +56,17 @@ struct PackedQueries {
 };
 
 // Adds to the gradients of a block of keys, and keeps those of scores.
-void backward_keys(const Packed& packed, const QueryBlock& queries, const PackedQueries& left,
-                   std::int64_t key_block, const KeyValue& gradient) {
+void backward_keys(const BackwardOperands& packed, const QueryBlock& queries,
+                   const PackedQueries& left, std::int64_t key_block, const KeyValue& gradient) {
   alignas(64) float scores[kPairBlock * kPairBlock], dscores[kPairBlock * kPairBlock];
   // Its columns are rows of a left operand, whose last tile reads behind them.
   alignas(64) Word across[kPairBlock * kBlockPairs + kNarrowRows] = {};
   const AttentionGradient& of = queries.of;
   const std::int64_t rows = queries.query.rows;
   const std::int64_t pairs = queries.query.cols / 2, value_pairs = of.output.cols / 2;
-  multiply_pairs({left.query, pairs, 1}, {packed.keys_across + key_block * packed.key_words, pairs},
-                 {0, pairs, false}, scores_of(scores, rows));
-  multiply_pairs({left.doutput, value_pairs, 1},
-                 {packed.values_across + key_block * packed.value_words, value_pairs},
+  multiply_pairs({left.query, pairs, 1}, packed.keys_across.operand(key_block), {0, pairs, false},
+                 scores_of(scores, rows));
+  multiply_pairs({left.doutput, value_pairs, 1}, packed.values_across.operand(key_block),
                  {0, value_pairs, false}, scores_of(dscores, rows));
   softmax_backward(SoftmaxBackward<float>{
       queries.seen.scores(key_block, scores), dscores, of.log_sum_exp.as<float>(),
@@ -84,7 +82,8 @@ void backward_keys(const Packed& packed, const QueryBlock& queries, const Packed
   pair_columns(of_scores, packed.num_pairs(), packed.dscores + key_block * kBlockPairs);
 }
 
-void backward_block(const Packed& packed, const QueryBlock& queries, const KeyValue& gradient) {
+void backward_block(const BackwardOperands& packed, const QueryBlock& queries,
+                    const KeyValue& gradient) {
   const PackedQueries left(queries);
   const std::int64_t begin = queries.seen.begin, end = queries.seen.end;
   if (begin >= end) return;
@@ -110,7 +109,7 @@ void pair_attention_backward(const AttentionShape& shape, const Before& in,
   const program::AttentionBytes bytes = bytes_of(shape, in.query.dtype);
   AttentionRoom room(arena, to.accumulate ? bytes.before_backward(num_queries, num_keys)
                                           : bytes.inside_backward(num_keys));
-  const Packed packed(shape, num_keys, room);
+  const BackwardOperands packed(shape, num_keys, room);
   const std::int64_t group = shape.num_heads / shape.num_kv_heads, size = shape.head_dim;
   for (std::int64_t head = 0; head < shape.num_heads; ++head) {
     const KeyValue gradient = key_value_of(shape, to.dkey_value, head);
@@ -121,7 +120,7 @@ void pair_attention_backward(const AttentionShape& shape, const Before& in,
     const Tensor query = in.query.columns(head * size, size);
     const Tensor dquery = to.dquery.columns(head * size, size);
     const auto [output, lse] = head_of(shape, {of.output, of.log_sum_exp}, head);
-    const Tensor doutput = head_of(shape, {of.doutput, of.log_sum_exp}, head).output;
+    const Tensor doutput = head_of(shape, of.doutput, head);
     for (std::int64_t b = 0; b < divide_up(num_queries, kPairBlock); ++b)
       backward_block(packed,
                      {SeenBlocks(shape, in, b),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/kernels/attention_before.h"
+#include "engine/kernels/attention_room.h"
 #include "engine/kernels/attention_softmax.h"
 #include "engine/kernels/pair_products.h"
 
@@ -21,6 +22,23 @@ inline Tensor block_of(const Tensor& rows, std::int64_t block) {
 inline FloatRows floats_of(const Tensor& tensor) {
   return {tensor.as<float>(), tensor.stride, tensor.rows, tensor.cols};
 }
+
+// Rows of one head in blocks, each packed to multiply with its transpose.
+class TransposedBlocks {
+ public:
+  TransposedBlocks(std::int64_t num_blocks, std::int64_t cols, AttentionRoom& room)
+      : num_pairs_(cols / 2), words_(room.words(num_blocks * num_pairs_ * kPairBlock)) {}
+
+  void pack(const Tensor& rows, std::int64_t block) const {
+    pack_transposed(floats_of(block_of(rows, block)), at(block));
+  }
+  RightOperand operand(std::int64_t block) const { return {at(block), num_pairs_}; }
+
+ private:
+  Word* at(std::int64_t block) const { return words_ + block * num_pairs_ * kPairBlock; }
+  std::int64_t num_pairs_;
+  Word* words_;
+};
 
 inline Tensor scores_of(float* scores, std::int64_t rows) {
   return contiguous(scores, DType::kFloat32, rows, kPairBlock);

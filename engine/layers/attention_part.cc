@@ -109,7 +109,7 @@ void AttentionPart::turn(const Context& context, const Tensor& qkv, kernels::Tur
 void AttentionPart::norm_heads(const Context& context, const Kept& kept) const {
   copy_tensor(queries_and_keys(kept.qkv), kept.query_key);
   const Tensor& scale = kept.query_key_scale;
-  norms_->query.forward(context, queries(kept.query_key), queries(kept.qkv),
+  norms_->query.forward(context, shape_.queries(kept.query_key), shape_.queries(kept.qkv),
                         scale.columns(0, shape_.num_heads));
   norms_->key.forward(context, keys(kept.query_key), keys(kept.qkv),
                       scale.columns(shape_.num_heads, shape_.num_kv_heads));
@@ -119,8 +119,8 @@ void AttentionPart::norm_heads_backward(const Context& context,
                                         std::span<const GradientTarget> gradients,
                                         const Kept& kept) const {
   const Tensor& scale = kept.query_key_scale;
-  norms_->query.backward(context, gradients, queries(kept.query_key),
-                         scale.columns(0, shape_.num_heads), queries(kept.qkv));
+  norms_->query.backward(context, gradients, shape_.queries(kept.query_key),
+                         scale.columns(0, shape_.num_heads), shape_.queries(kept.qkv));
   norms_->key.backward(context, gradients, keys(kept.query_key),
                        scale.columns(shape_.num_heads, shape_.num_kv_heads), keys(kept.qkv));
 }

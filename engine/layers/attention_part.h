@@ -48,7 +48,6 @@ class AttentionPart {
   struct HeadNorms {
     HeadNorm query, key;
   };
-  Tensor queries(const Tensor& tensor) const { return tensor.columns(0, shape_.query_cols()); }
   Tensor keys(const Tensor& tensor) const {
     return tensor.columns(shape_.query_cols(), key_cols());
   }

@@ -78,7 +78,7 @@ void LatentPart::prepare_backward(const Context& context, Kept& kept,
   const auto take = [&](std::int64_t cols) {
     return take_scratch(context.arena, compute_, kept.qkv.rows, cols, scratch);
   };
-  kept.dquery = compute_ == dtype_ ? queries(kept.qkv) : take(shape_.query_cols());
+  kept.dquery = compute_ == dtype_ ? shape_.queries(kept.qkv) : take(shape_.query_cols());
   if (query_latent_) kept.dquery_down = take(latent_.query_rank);
   kept.dkey_value = take(shape_.num_heads * (latent_.nope_dim + latent_.value_dim));
   kept.dkey_value_down = take(latent_.key_value_rank + latent_.rope_dim);
@@ -97,7 +97,7 @@ void LatentPart::project(const Context& context, const Tensor& normed, const Kep
   if (query_latent_) query_latent_->down.forward(context, normed, kept.query_down);
   key_value_down_.forward(context, normed, kept.key_value_down);
   norm_latents(context, kept);
-  query_.forward(context, query_latent_ ? kept.query_latent : normed, queries(kept.qkv));
+  query_.forward(context, query_latent_ ? kept.query_latent : normed, shape_.queries(kept.qkv));
   std::vector<Buffer> buffers;
   const Tensor expanded =
       take_scratch(context.arena, dtype_, normed.rows,
@@ -163,7 +163,7 @@ Task LatentPart::backward(const Context& context, std::span<const GradientTarget
 // The gradients of spread's inputs, and of queries, in the dtype of products. The shared key's is
 // the sum over heads, made in the first one's place.
 void LatentPart::gather(const Tensor& qkv, const Kept& kept) const {
-  if (kept.dquery.data != qkv.data) kernels::convert(queries(qkv), kept.dquery);
+  if (kept.dquery.data != qkv.data) kernels::convert(shape_.queries(qkv), kept.dquery);
   const Tensor shared = key(qkv, 0).columns(latent_.nope_dim, latent_.rope_dim);
   for (std::int64_t head = 0; head < shape_.num_heads; ++head) {
     const Tensor key_of_head = key(qkv, head);

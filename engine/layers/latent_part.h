@@ -48,7 +48,6 @@ class LatentPart {
     HeadNorm norm;
     std::size_t down_stash, latent, scale;
   };
-  Tensor queries(const Tensor& qkv) const { return qkv.columns(0, shape_.query_cols()); }
   Tensor key(const Tensor& qkv, std::int64_t head) const {
     return qkv.columns(shape_.query_cols() + head * latent_.head_dim(), latent_.head_dim());
   }

@@ -106,7 +106,7 @@ Task RingAttention::forward(const Context& context, Tensor qkv, Tensor output,
   std::vector<Buffer> buffers;
   Tensor here, next;
   if (ring_.size > 1) {
-    here = copy_in(key_values(qkv), context.arena, buffers);
+    here = copy_in(shape_.key_values(qkv), context.arena, buffers);
     next = take_scratch(context.arena, qkv.dtype, here.rows, here.cols, buffers);
     Exchange first = shift({{here, next}});
     co_await exchange(std::move(first));
@@ -116,8 +116,8 @@ Task RingAttention::forward(const Context& context, Tensor qkv, Tensor output,
                        log_sum_exp.row_range(row, rows), context.arena);
   });
   if (ring_.size == 1) co_return;
-  const Tensor query = queries(qkv);
-  take_in(context, ring_.rank, query, key_values(qkv), output, log_sum_exp);
+  const Tensor query = shape_.queries(qkv);
+  take_in(context, ring_.rank, query, shape_.key_values(qkv), output, log_sum_exp);
   for (int step = 1; step < ring_.size; ++step) {
     std::swap(here, next);
     Exchange coming = step + 1 < ring_.size ? shift({{here, next}}) : arrival();
@@ -153,13 +153,13 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
   std::vector<Buffer> buffers;
   const bool travels = ring_.size > 1;
   const auto room = [&] {
-    return take_scratch(context.arena, qkv.dtype, qkv.rows, key_value_cols(), buffers);
+    return take_scratch(context.arena, qkv.dtype, qkv.rows, shape_.key_value_cols(), buffers);
   };
   Tensor here, next, query, gradient, sent, came;  // sent: the gradient of the step before
   if (travels) {
-    here = copy_in(key_values(qkv), context.arena, buffers);
+    here = copy_in(shape_.key_values(qkv), context.arena, buffers);
     next = room();
-    query = copy_in(queries(qkv), context.arena, buffers);
+    query = copy_in(shape_.queries(qkv), context.arena, buffers);
     gradient = room();
     sent = room();
     came = room();
@@ -168,9 +168,9 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
   }
   own_backward(context, in, qkv);
   if (!travels) co_return;
-  copy_tensor(key_values(qkv), gradient);
+  copy_tensor(shape_.key_values(qkv), gradient);
   for (int step = 0; step < ring_.size; ++step) {
-    backward_of(context, owner_after(step), in, {query, here}, {queries(qkv), gradient});
+    backward_of(context, owner_after(step), in, {query, here}, {shape_.queries(qkv), gradient});
     if (step > 0 && planted(Bug::kRingGradientsLost)) kernels::set_zero(gradient);
     std::swap(here, next);
     std::swap(gradient, sent);
@@ -181,7 +181,7 @@ Task RingAttention::backward(const Context& context, AttentionGradient in, Tenso
     kernels::set_zero(gradient);
   }
   co_await exchange(arrival());
-  copy_tensor(came, key_values(qkv));
+  copy_tensor(came, shape_.key_values(qkv));
 }
 
 }  // namespace ptrain::layers

@@ -40,11 +40,6 @@ class RingAttention {
   Exchange shift(std::vector<Travelling> all) const;
   // Of the shift before.
   static Exchange arrival() { return {ExchangeKind::kArrival, ExchangeAxis::kRing, {}}; }
-  Tensor queries(const Tensor& qkv) const { return qkv.columns(0, shape_.query_cols()); }
-  std::int64_t key_value_cols() const { return shape_.qkv_cols() - shape_.query_cols(); }
-  Tensor key_values(const Tensor& qkv) const {
-    return qkv.columns(shape_.query_cols(), key_value_cols());
-  }
   void take_in(const Context& context, int owner, const Tensor& query, const Tensor& key_value,
                const Tensor& output, const Tensor& log_sum_exp) const;
 
