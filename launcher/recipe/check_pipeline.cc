@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/model/family.h"
@@ -206,29 +207,37 @@ class Pipeline {
     return recipe_.data.tokenizer == "byte" ? padded_vocabulary(kByteTokens) : 0;
   }
 
+  // A field that asks for a matrix of the vocabulary on all stages, and which stage else holds it.
+  struct Spread {
+    const char *field, *stage;
+  };
+  std::optional<Spread> spread() const {
+    if (parallel_.head == Head::kAllStages) return Spread{"head", "last"};
+    if (parallel_.embedding == Embedding::kAllStages) return Spread{"embedding", "first"};
+    return std::nullopt;
+  }
+
   // A tp that the planner chooses may be 1.
   void check_vocabulary() {
     const std::int64_t rows = num_tokens();
     const std::int64_t ranks = std::int64_t{parallel_.pp} * std::max(1, parallel_.tp);
-    const bool head = parallel_.head == Head::kAllStages;
-    if (!head && parallel_.embedding != Embedding::kAllStages) return;
-    if (rows == 0 || rows >= ranks) return;
-    add({head ? "head" : "embedding", "pp", "tp", ":model.vocab_size"},
+    const auto matrix = spread();
+    if (!matrix || rows == 0 || rows >= ranks) return;
+    add({matrix->field, "pp", "tp", ":model.vocab_size"},
         fmt::format("a vocabulary of {} has fewer rows than the {} ranks of pp x tp that would "
                     "share them; allowed: {}_stage, or at most {} ranks",
-                    rows, ranks, head ? "last" : "first", rows));
+                    rows, ranks, matrix->stage, rows));
   }
 
   // Its state has a scale for each block of values from a matrix's start.
   void check_optimizer() {
-    const bool head = parallel_.head == Head::kAllStages;
-    if (!head && parallel_.embedding != Embedding::kAllStages) return;
-    if (recipe_.optimizer.kind != OptimizerKind::kAdam8bit) return;
-    add({head ? "head" : "embedding", ":optimizer.kind"},
+    const auto matrix = spread();
+    if (!matrix || recipe_.optimizer.kind != OptimizerKind::kAdam8bit) return;
+    add({matrix->field, ":optimizer.kind"},
         fmt::format(
             "the blocks of adam8bit's state would be cut; allowed: {}_stage, or an optimizer "
             "of single values, such as adamw",
-            head ? "last" : "first"));
+            matrix->stage));
   }
 
   const Recipe& recipe_;
