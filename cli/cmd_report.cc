@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -46,14 +45,6 @@ Result<report::PredictedStep> predicted_actions(const report::Story& story) {
   return out;
 }
 
-Status check_folder_of(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;  // what cannot be looked at is none
-  if (std::filesystem::is_directory(folder, ignored)) return {};
-  return fail(ExitCode::kEnvironment, fmt::format("there is no folder {}", folder.string()),
-              "make it, or give --to a file in another");
-}
-
 }  // namespace
 
 Result<ExitCode> cmd_report(const ReportArguments& arguments) {
@@ -68,7 +59,6 @@ Result<ExitCode> cmd_report(const ReportArguments& arguments) {
   }
   const std::string path =
       arguments.to.empty() ? directory.root + "/report.html" : absolute_path(arguments.to);
-  PTRAIN_CHECK(check_folder_of(path));
   PTRAIN_CHECK(publish_file(path, report::page(story), Lasts::kUntilPowerFails));
   print_line(path);
   return ExitCode::kDone;

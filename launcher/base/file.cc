@@ -54,14 +54,28 @@ tl::unexpected<Error> failure(ExitCode code, const std::string& path, int cause)
               remedy_of(cause));
 }
 
-Status write_new_file(const std::string& path, std::string_view text, Lasts lasts) {
+// Errors name `path`, the file that `unfinished` is to become.
+Status write_new_file(const std::string& unfinished, const std::string& path, std::string_view text,
+                      Lasts lasts) {
   const Descriptor file(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+      ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return failure(ExitCode::kEnvironment, path, errno);
   PTRAIN_CHECK(write_all(file.get(), path, text));
   if (lasts == Lasts::kForGood && ::fsync(file.get()) != 0)
     return failure(ExitCode::kEnvironment, path, errno);
   return {};
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+Status check_folder(const std::string& folder) {
+  std::error_code unknown;  // then writing says what is wrong
+  if (fs::exists(folder, unknown) || unknown) return {};
+  return fail(ExitCode::kEnvironment, fmt::format("there is no folder {}", folder),
+              "make it, or give a file in another");
 }
 
 // A rename would put a file in the place of a device or a pipe.
@@ -137,9 +151,10 @@ Result<std::string> hash_of_file(const std::string& path) {
 }
 
 Status publish_file(const std::string& path, std::string_view text, Lasts lasts) {
+  PTRAIN_CHECK(check_folder(folder_of(path)));
   PTRAIN_CHECK(check_replaceable(path));
   const std::string unfinished = fmt::format("{}.tmp-{}", path, ::getpid());
-  Status status = write_new_file(unfinished, text, lasts);
+  Status status = write_new_file(unfinished, path, text, lasts);
   if (status && ::rename(unfinished.c_str(), path.c_str()) != 0) {
     status = failure(ExitCode::kEnvironment, path, errno);
   }
@@ -148,8 +163,7 @@ Status publish_file(const std::string& path, std::string_view text, Lasts lasts)
     return status;
   }
   if (lasts == Lasts::kUntilPowerFails) return {};
-  const std::string folder = fs::path(path).parent_path().string();
-  return sync_folder(folder.empty() ? "." : folder);
+  return sync_folder(folder_of(path));
 }
 
 Status write_all(int descriptor, const std::string& path, std::string_view text) {

@@ -133,6 +133,8 @@ class Reader {
     std::set<std::string> names;
     for (const Yaml& entry : list->children) {
       PTRAIN_TRY(const auto copies, node(entry));
+      if (static_cast<double>(cluster.nodes.size() + copies.size()) > kMaxNodes)
+        return error(entry.place, fmt::format("more than {} nodes in all", kMaxNodes));
       for (const auto& copy : copies) {
         if (!names.insert(copy.name).second)
           return error(entry.place,
@@ -180,7 +182,7 @@ class Reader {
     auto figures = figures_from_json(json_of(node));
     if (!figures)
       return error(node_at(node, figures.error().message).place,
-                   "figures: " + figures.error().message);
+                   "figures" + figures.error().message);
     figures->source = "given by " + path_;
     return *figures;
   }

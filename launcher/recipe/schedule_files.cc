@@ -1,5 +1,7 @@
 #include "launcher/recipe/schedule_files.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "core/schedule/check.h"
@@ -11,8 +13,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-Result<std::string> read_order(const std::string& name, const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / name).string();
+Result<std::string> read_order(const std::string& path) {
   PTRAIN_TRY(std::string text, read_file(path, kMostBytes));
   PTRAIN_TRY(const schedule::Schedule schedule, schedule::from_csv(text, path));
   const Status status = schedule::check(schedule);
@@ -26,14 +27,21 @@ Result<std::string> read_order(const std::string& name, const std::string& folde
 Result<std::map<std::string, std::string>> read_schedule_files(const Recipe& recipe,
                                                                const std::string& folder) {
   std::map<std::string, std::string> texts;
-  const auto read = [&](const Parallel& parallel) -> Status {
-    if (!is_schedule_file(parallel.schedule) || texts.contains(parallel.schedule)) return {};
-    PTRAIN_TRY(texts[parallel.schedule], read_order(parallel.schedule, folder));
+  const auto read = [&](const Parallel& parallel, const std::string& section) -> Status {
+    const std::string& name = parallel.schedule;
+    if (!is_schedule_file(name) || texts.contains(name)) return {};
+    auto text = read_order((std::filesystem::path(folder) / name).string());
+    if (!text) {
+      text.error().message = section + "parallel.schedule: " + text.error().message;
+      return tl::unexpected(std::move(text).error());
+    }
+    texts[name] = std::move(*text);
     return {};
   };
-  PTRAIN_CHECK(read(recipe.parallel));
-  for (const Shape& shape : recipe.shapes) {
-    if (shape.parallel) PTRAIN_CHECK(read(*shape.parallel));
+  PTRAIN_CHECK(read(recipe.parallel, ""));
+  for (std::size_t i = 0; i < recipe.shapes.size(); ++i) {
+    const auto& parallel = recipe.shapes[i].parallel;
+    if (parallel) PTRAIN_CHECK(read(*parallel, fmt::format("shapes.{}.", i)));
   }
   return texts;
 }

@@ -32,6 +32,8 @@ class Builder : public YAML::EventHandler {
     refuse(place(mark), std::move(message));
   }
 
+  void refuse_at_last(std::string message) { refuse(last_, std::move(message)); }
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (num_documents_++ == 0) return;
     refuse(mark, "the file holds more than one YAML document; keep one");
@@ -80,10 +82,10 @@ class Builder : public YAML::EventHandler {
 
   Place place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
 
-  Node node(Kind kind, const YAML::Mark& mark) const {
+  Node node(Kind kind, const YAML::Mark& mark) {
     Node made;
     made.kind = kind;
-    made.place = place(mark);
+    made.place = last_ = place(mark);
     return made;
   }
 
@@ -156,8 +158,31 @@ class Builder : public YAML::EventHandler {
   std::vector<Violation>& violations_;
   std::vector<Open> stack_;
   Node root_;
+  Place last_{file_, 1, 1};  // of the newest node
   int num_documents_ = 0;
 };
+
+// The parser takes the end of a text for the end of a quote, and everything up to there for the
+// value. This mark of a document's end is none within quotes.
+std::string ended(std::string_view text) {
+  return std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n");
+}
+
+bool is_open_quote(const std::string& message) {
+  return message == YAML::ErrorMsg::DOC_IN_SCALAR || message == YAML::ErrorMsg::EOF_IN_SCALAR;
+}
+
+// What the parser complains about in its own words, where those are no help.
+std::string reason_of(const std::string& message) {
+  using namespace YAML::ErrorMsg;
+  if (message.starts_with(UNKNOWN_ANCHOR) || message == ALIAS_NOT_FOUND)
+    return "aliases (*name) are not allowed; quote a text that begins with *";
+  if (message == UNKNOWN_TOKEN) return "not YAML: quote a text that begins with this character";
+  if (message == MAP_VALUE)
+    return "not YAML: a colon that no key belongs to; quote a text that holds one, and see that "
+           "the line before has its own";
+  return fmt::format("not YAML: {}", shown(message));
+}
 
 Node broken_node() {
   Node broken;
@@ -175,14 +200,17 @@ Node parse_yaml(std::string_view text, const std::string& file,
   }
   Builder builder(file, violations);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{ended(text)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const Abandon&) {
     return broken_node();
   } catch (const YAML::Exception& error) {
-    builder.refuse(error.mark, fmt::format("not YAML: {}", shown(error.msg)));
+    if (is_open_quote(error.msg))
+      builder.refuse_at_last("not YAML: a quote that is opened after this is not closed");
+    else
+      builder.refuse(error.mark, reason_of(error.msg));
     return broken_node();
   }
   Node root = builder.take();

@@ -142,6 +142,8 @@ TEST_F(BadInput, SchedulesThatCannotRun) {
   const std::vector<std::string> overrides{"parallel.dp=1", "parallel.pp=2",
                                            "parallel.micro_batch=2", "parallel.schedule=own.csv",
                                            "shapes.1.global_batch_tokens=256"};
+  try_run(overrides);
+  expect_refused(2, {"own.csv", "parallel.schedule: ", "No such file"});
   write("own.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n");
   try_run(overrides);
   expect_refused(2, {"own.csv", "rank 1, cell 3 (1F1): there is no 1B1 for it"});

@@ -82,7 +82,7 @@ TEST_F(HostileFiles, WritesReplaceNothingButFiles) {
   expect(3, drawn_to(path), "not a regular file");
   EXPECT_TRUE(fs::is_fifo(path));
   expect(3, drawn_to(folder_), "Is a directory");
-  expect(3, drawn_to(folder_ + "/none/one.svg"), "No such file");
+  expect(3, drawn_to(folder_ + "/none/one.svg"), "there is no folder " + folder_ + "/none");
   EXPECT_EQ(run_command(drawn_to(folder_ + "/one.svg")), 0) << output_;
   EXPECT_EQ(run_command(drawn_to(folder_ + "/one.svg")), 0) << "again: " << output_;
 }

@@ -76,7 +76,11 @@ TEST_F(File, AFailedPublicationLeavesNothing) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ExitCode::kEnvironment);
   EXPECT_EQ(num_entries(), 1U);
-  EXPECT_FALSE(publish_file(path("no/such"), "text"));
+  EXPECT_EQ(publish_file(path("no/such"), "text").error().message,
+            "there is no folder " + path("no"));
+  const std::string long_name(255, 'a');  // as itself it fits, with an ending it does not
+  EXPECT_EQ(publish_file(path(long_name), "text").error().message,
+            path(long_name) + ": File name too long");
 }
 
 // The remedy of what fails with this limit down to `value`.

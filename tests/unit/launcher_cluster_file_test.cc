@@ -83,8 +83,11 @@ TEST(ClusterFile, RefusesWithPlace) {
       {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures:\n  speed: 3\n", 4,
        "/speed is not known"},
       {"name: a\nnodes: [{name: n, cores: 2, memory_gib: 4}]\nfigures: 7\n", 3,
-       "must be a mapping"},
+       "figures must be a mapping"},
       {"name: a\nnodes: [{name: n, count: 1e9, cores: 2, memory_gib: 4}]\n", 2, "at most"},
+      {"name: a\nnodes:\n  - {name: n, count: 65536, cores: 2, memory_gib: 4}\n"
+       "  - {name: m, cores: 2, memory_gib: 4}\n",
+       4, "more than 65536 nodes in all"},
   };
   for (const Bad& bad : cases) {
     const auto cluster = cluster_from_text(bad.text, "c.yaml");

@@ -232,6 +232,30 @@ TEST(Reader, AnOverrideWithNothingSaysHowToWriteAnEmptyText) {
   EXPECT_TRUE(read(kGood, {"data.cache=\"\""}));
 }
 
+// What follows an open quote is not taken for its value, whatever the file leaves out.
+TEST(Reader, AnOpenQuoteIsNamed) {
+  const std::string open = "version: 1\nname: small\nprecision: ";
+  for (const std::string rest : {"\"fp32", "\"fp32\nseed: 1\n", "'fp32\n", "'fp32\nseed: 1"})
+    EXPECT_NE(
+        message_of(read(open + rest)).find("recipe.yaml:3:1: not YAML: a quote that is opened"),
+        std::string::npos)
+        << message_of(read(open + rest));
+  EXPECT_NE(message_of(read(kGood, {"name=\"small"})).find("a quote that is opened"),
+            std::string::npos);
+}
+
+// A glob is the first text that people begin so.
+TEST(Reader, TextsThatNeedQuotesAreNamed) {
+  const auto named = [](const std::string& path) {
+    return message_of(read(kGood, {"data.train=[{path: " + path + "}]"}));
+  };
+  for (const char* path : {"*.txt", "**/*.h", "*", "@a", "%a", "`a`"})
+    EXPECT_NE(named(path).find("quote a text that begins with"), std::string::npos) << named(path);
+  EXPECT_EQ(named("'*.txt'"), "accepted");
+  const auto colon = message_of(read("version: 1\nname: a: b\n"));
+  EXPECT_NE(colon.find("recipe.yaml:2:8: not YAML: a colon"), std::string::npos) << colon;
+}
+
 TEST(OverrideRecipe, ChangesAResolvedRecipe) {
   const auto quickstart = read_recipe(quickstart_path(), {});
   ASSERT_TRUE(quickstart) << quickstart.error().message;

@@ -46,7 +46,8 @@ void add_data(std::vector<Field>& all) {
           in_data, &Data::tokenizer_hash),
       row({.path = "data.train[].path",
            .required = true,
-           .description = "A text file or a glob (`**` matches folders), relative to the recipe."},
+           .description = "A text file or a glob (wildcards are `*`, `?`, and `**` for folders of "
+                          "any depth), relative to the recipe."},
           in_train, &DataSource::path),
       format_row("data.train[].format", in_train),
       row({.path = "data.train[].weight",
