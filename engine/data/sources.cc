@@ -9,8 +9,10 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <string_view>
 
 #include "engine/base/engine_error.h"
+#include "engine/data/file.h"
 #include "engine/data/glob.h"
 
 namespace ptrain::data {
@@ -92,6 +94,17 @@ SourceFile describe_as(recipe::Format format, const std::string& path) {
   return file;
 }
 
+// Megatron's table says whether nothing is all that there should be. A small file of lines is
+// looked into, since shards of a set may hold a line's end alone.
+bool is_empty(const SourceFile& file) {
+  constexpr std::int64_t kLookedInto = 4096;
+  if (file.format == recipe::Format::kMegatron) return false;
+  if (file.format != recipe::Format::kJsonl || file.size > kLookedInto) return file.size == 0;
+  return std::ranges::all_of(read_beginning(file.path, kLookedInto), [](std::byte byte) {
+    return std::string_view(" \t\r\n").find(static_cast<char>(byte)) != std::string_view::npos;
+  });
+}
+
 class Collector {
  public:
   Collector(std::string folder, std::int64_t& skipped)
@@ -117,12 +130,11 @@ class Collector {
     for (const std::string& path : found.files) {
       SourceFile file = describe_as(source.format, path);
       file.source = number;
-      // Megatron's table says whether nothing is all that there should be.
-      const bool is_empty = file.size == 0 && file.format != recipe::Format::kMegatron;
-      if (is_empty && !has_wildcard(pattern))
+      const bool leaves_out = is_empty(file);
+      if (leaves_out && !has_wildcard(pattern))
         refuse(fmt::format("{}: the data file {} is empty", field, path),
                "bring its contents back, or leave it out of data");
-      if (is_empty)
+      if (leaves_out)
         ++skipped_;
       else if (seen_.insert(file.path).second)
         files.push_back(std::move(file));

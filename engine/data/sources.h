@@ -26,7 +26,8 @@ struct Sources {
   std::int64_t skipped = 0;            // empty or not regular
 };
 
-// The files of data.train and data.validation; a file reached twice counts once. Reads no contents.
+// The files of data.train and data.validation; a file reached twice counts once. Of contents it
+// reads small files of lines only, which count as empty where all lines are blank.
 // EngineError: see prepare_index.
 Sources find_sources(const recipe::Data& data, const std::string& folder);
 

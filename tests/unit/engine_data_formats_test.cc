@@ -114,6 +114,17 @@ TEST_F(Formats, AFileThatIsNamedIsNotEmpty) {
   }
 }
 
+TEST_F(Formats, AFileOfBlankLinesThatAPatternFindsIsLeftOut) {
+  write("a.jsonl", "\n \t\r\n");
+  write("b.jsonl", "{\"text\": \"a\"}\n");
+  data_.train = {{"*.jsonl"}};
+  const IndexFiles files = prepare_index(data_, root_.string());
+  EXPECT_EQ(files.train_documents, 1);
+  EXPECT_EQ(files.skipped_files, 1);
+  write("c.jsonl", std::string("\n\0", 2));
+  EXPECT_THROW(prepare_index(data_, root_.string()), EngineError);
+}
+
 // As often as they come: a row of two tokens holds "a" with its end, but not "long".
 TEST_F(Formats, DocumentsThatComeTwiceAreCutTwice) {
   write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"long\"}\n");
