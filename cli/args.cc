@@ -105,7 +105,7 @@ void add_resume(CLI::App& app, Command& chosen) {
   auto* sub = add(app, chosen, "resume", "Continue a run, or begin one from a checkpoint of anyone",
                   &cmd_resume, args);
   sub->add_option("from", args->from,
-                  "Run directory: it goes on from its newest checkpoint by its own recipe.yaml. "
+                  "Run directory: it goes on from its newest checkpoint by its own plan.json. "
                   "With --recipe: a checkpoint (DCP folder) from which a new run begins")
       ->required();
   add_overrides(sub, args->overrides);

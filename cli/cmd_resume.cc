@@ -111,10 +111,24 @@ Status check_not_beyond(const run::Plan& plan, std::int64_t step) {
               "give the shapes more steps, or start a new run with `ptrain run`");
 }
 
+// What somebody has written into the run's recipe.yaml since would else be passed over in silence.
+void note_changed_recipe(const run::Directory& directory) {
+  const auto events = supervise::read_events(directory.events());
+  const auto now = hash_of_file(directory.recipe());
+  if (!events || events->empty() || !now) return;
+  const auto& fields = events->front().fields;
+  const auto written = fields.find("recipe_text");
+  if (written == fields.end() || *written == *now) return;
+  say(
+      fmt::format("note: {} was changed since the run began, and is not what is trained: give "
+                  "changes behind `ptrain resume {}`, such as shapes.0.steps=20",
+                  directory.recipe(), directory.root));
+}
+
 void say_start(const run::Directory& directory, const run::Plan& plan, std::int64_t step) {
   std::string from = step < 0 ? plan.origin.checkpoint : directory.checkpoint(step);
   if (from.empty()) from = "the beginning, since there is no checkpoint yet";
-  say(fmt::format("ptrain: continuing from {}, by the run's own {}", from, directory.recipe()));
+  say(fmt::format("ptrain: continuing from {}, by the run's own {}", from, directory.plan()));
 }
 
 // The plan by which the run goes on, after its `own`; none: it is finished. The caller holds the
@@ -126,6 +140,7 @@ Result<std::optional<run::Plan>> plan_to_go_on(const run::Directory& directory,
   run::Plan plan = own;
   const std::int64_t step = supervise::newest_step(directory);
   if (step < 0) PTRAIN_CHECK(check_not_lost(directory));
+  note_changed_recipe(directory);
   if (!all_overrides(arguments).empty()) {
     PTRAIN_TRY(plan, changed_plan(plan, arguments, planner));
     PTRAIN_CHECK(check_not_beyond(plan, step));

@@ -11,6 +11,7 @@
 #include "cli/local_copy.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "core/base/hash.h"
 #include "core/run/request.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"
@@ -75,7 +76,9 @@ Status write_files(const run::Directory& directory, const recipe::LoadedRecipe& 
   PTRAIN_CHECK(publish_file(directory.recipe(), loaded.text));
   PTRAIN_CHECK(write_plan(directory.plan(), plan));
   supervise::EventLog log(directory);
-  PTRAIN_CHECK(log.write(run::EventKind::kRunCreated, -1, {{"recipe_hash", loaded.hash}}));
+  PTRAIN_CHECK(
+      log.write(run::EventKind::kRunCreated, -1,
+                {{"recipe_hash", loaded.hash}, {"recipe_text", hash128_hex(loaded.text)}}));
   return log.write(run::EventKind::kPlanChosen, -1, {{"layouts", supervise::layouts_text(plan)}});
 }
 

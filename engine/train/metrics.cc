@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -22,14 +23,32 @@ namespace {
                     "the run directory must be writable and have room");
 }
 
-// Bytes of the file up to the first line that is not of a step at or before `step`.
+// Opening a pipe would wait for its other end.
+void check_file(const std::string& path) {
+  std::error_code ignored;  // what is wrong then, opening it says
+  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored))
+    return;
+  throw EngineError(ExitCode::kEnvironment, path + " is not a regular file",
+                    "move it away: metrics are written to a file of this name");
+}
+
+std::optional<std::int64_t> step_of(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer())
+    return std::nullopt;
+  return json["step"].get<std::int64_t>();
+}
+
+// Bytes of the file up to its last whole line of a step at or before `step`, and before any later
+// step. Lines between, which cannot be read, take none of the others with them.
 std::int64_t kept_bytes(const std::string& path, std::int64_t step) {
   std::ifstream file(path);
-  std::int64_t kept = 0;
+  std::int64_t kept = 0, read = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || json.value("step", step + 1) > step) break;
-    kept += static_cast<std::int64_t>(line.size()) + 1;
+    read += static_cast<std::int64_t>(line.size()) + 1;
+    const auto found = step_of(line);
+    if (found && *found > step) break;
+    if (found) kept = read;
   }
   return kept;
 }
@@ -47,6 +66,7 @@ void add(const execute::RouterReport& routers, nlohmann::ordered_json& json) {
 
 Metrics::Metrics(std::string path, std::int64_t step, int attempt)
     : path_(std::move(path)), attempt_(attempt) {
+  check_file(path_);
   fault::point("start.metrics.cut");
   const std::int64_t kept = kept_bytes(path_, step);
   fault::point("start.metrics.open");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,9 +27,22 @@ std::string utc_now() {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(now)), millis % 1000);
 }
 
+// Whether the file's last line was cut short, as by a loss of power.
+bool is_torn(int file, off_t size) {
+  char last = '\n';
+  return size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+// A pipe would keep who reads or writes it waiting.
+bool is_regular(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 // All at once or nothing: a part that a full disk has taken is taken back.
-bool append(int file, const std::string& lines) {
+bool append(int file, const std::string& new_lines) {
   const off_t size = ::lseek(file, 0, SEEK_END);
+  const std::string lines = (is_torn(file, size) ? "\n" : "") + new_lines;
   const ssize_t written = ::write(file, lines.data(), lines.size());
   if (written == std::ssize(lines)) return true;
   if (written >= 0) {
@@ -40,11 +54,15 @@ bool append(int file, const std::string& lines) {
 
 // One write() of whole lines, so that a reader or a kill never sees two lines mixed.
 Status append_lines(const std::string& path, const std::string& lines) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const bool good = file >= 0 && append(file, lines);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+  const bool is_file = file < 0 || is_regular(file);
+  const bool good = file >= 0 && is_file && append(file, lines);
   const int error = errno;
   if (file >= 0) ::close(file);
   if (good) return {};
+  if (!is_file)
+    return fail(ExitCode::kEnvironment, fmt::format("cannot write {}: not a regular file", path),
+                "move it away: events are written to a file of this name");
   if (error == ENOENT)  // the file itself would have been created
     return fail(ExitCode::kUnusable,
                 fmt::format("cannot write {}: the run directory was removed or moved", path),

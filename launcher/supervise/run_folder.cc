@@ -41,21 +41,23 @@ Status make_folder(const std::string& path) {
   return cannot_create(path, std::strerror(errno));
 }
 
-// The number behind `prefix` in `name`, when nothing follows it.
-std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix) {
+// The number behind `prefix` in `name`, when nothing follows it and ptrain may have written it.
+std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix,
+                                      std::int64_t most) {
   if (!name.starts_with(prefix)) return std::nullopt;
   std::int64_t value = 0;
   const char* end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
+  if (error != std::errc() || stop != end || value < 0 || value > most) return std::nullopt;
   return value;
 }
 
-std::vector<std::int64_t> numbered_folders(const std::string& path, std::string_view prefix) {
+std::vector<std::int64_t> numbered_folders(const std::string& path, std::string_view prefix,
+                                           std::int64_t most) {
   std::vector<std::int64_t> numbers;
   std::error_code ignored;  // a folder that is not there holds none
   for (const auto& entry : fs::directory_iterator(path, ignored))
-    if (const auto number = number_in(entry.path().filename().string(), prefix))
+    if (const auto number = number_in(entry.path().filename().string(), prefix, most))
       numbers.push_back(*number);
   std::ranges::sort(numbers);
   return numbers;
@@ -157,12 +159,14 @@ std::string resume_command(const run::Directory& directory) {
 }
 
 int next_attempt(const run::Directory& directory) {
-  const auto attempts = numbered_folders(directory.root + "/logs", "attempt-");
+  constexpr std::int64_t kMostAttempts = 1'000'000;
+  const auto attempts = numbered_folders(directory.root + "/logs", "attempt-", kMostAttempts);
   return attempts.empty() ? 1 : static_cast<int>(attempts.back()) + 1;
 }
 
 std::vector<std::int64_t> checkpoint_steps(const run::Directory& directory) {
-  return numbered_folders(directory.checkpoints(), "step-");
+  constexpr std::int64_t kMostSteps = 1'000'000'000'000'000;
+  return numbered_folders(directory.checkpoints(), "step-", kMostSteps);
 }
 
 std::int64_t newest_step(const run::Directory& directory) {

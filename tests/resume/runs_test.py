@@ -122,9 +122,12 @@ class Runs(unittest.TestCase):
         self.assertIn("did you mean", said)
         self.assertEqual((place.root / "run/plan.json").read_bytes(), plan)
         place.recipe(short=7)  # what became of the file it came from does not matter
+        with (place.root / "run/recipe.yaml").open("a") as own:
+            own.write("seed: 7\n")
         said = place.ptrain("resume", "run", f"shapes.0.steps={steps}", "shapes.1.steps=5",
                             "log.every_steps=5", "--allow-changes")
         self.assertIn("by the run's own", said)
+        self.assertIn("run/recipe.yaml was changed since the run began", said)
         self.assertEqual(max(place.metrics("run")), steps + 5)
 
     def test_falls_back_to_an_older_checkpoint_in_an_earlier_shape(self):

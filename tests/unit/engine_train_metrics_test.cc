@@ -110,6 +110,18 @@ TEST_F(MetricsFile, ATornLastLineIsCut) {
   }
 }
 
+TEST_F(MetricsFile, ALineThatCannotBeReadTakesNoOtherWithIt) {
+  const std::string kept = "{\"step\":1}\nrubbish\n{\"step\":\"two\"}\n{}\n{\"step\":2}\n";
+  write_text(kept + "rubbish\n{\"step\":3}\n");
+  Metrics(path_, 2, 1);
+  EXPECT_EQ(text(), kept);
+}
+
+TEST_F(MetricsFile, APipeIsRefused) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THROW(Metrics(path_, 0, 1), EngineError);
+}
+
 TEST_F(MetricsFile, AFolderThatIsGoneIsAnEnvironmentError) {
   try {
     Metrics metrics(folder_ + "/gone/metrics.jsonl", 0, 1);

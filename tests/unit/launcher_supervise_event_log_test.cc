@@ -2,11 +2,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/base/file.h"
 #include "launcher/supervise/event_log.h"
 
 namespace ptrain::supervise {
@@ -33,6 +35,31 @@ TEST(EventLog, SaysThatItsDirectoryIsGone) {
   EXPECT_NE(status.error().message.find("/nowhere/run/events.jsonl: the run directory was removed"),
             std::string::npos);
   EXPECT_EQ(status.error().hint, "move it back") << "how it goes on is said behind it";
+}
+
+// The line that a loss of power cut short is lost, and no other.
+TEST(EventLog, ATornLineDoesNotSwallowTheNextEvent) {
+  std::string folder = testing::TempDir() + "ptrain-events-XXXXXX";
+  const run::Directory directory{::mkdtemp(folder.data())};
+  std::ofstream(directory.events()) << "{\"attempt\":0,\"kind\":\"run_c";
+  ASSERT_TRUE(EventLog(directory).write(run::EventKind::kWarning, 1));
+  const auto damaged = read_events(directory.events());
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().place.line, 1);
+  std::string text = read_file(directory.events(), 4096).value();
+  std::ofstream(directory.events()) << text.substr(text.find('\n') + 1);  // as the remedy says
+  EXPECT_EQ(read_events(directory.events())->size(), 1u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(EventLog, APipeIsRefused) {
+  std::string folder = testing::TempDir() + "ptrain-events-XXXXXX";
+  const run::Directory directory{::mkdtemp(folder.data())};
+  ASSERT_EQ(::mkfifo(directory.events().c_str(), 0600), 0);
+  const Status status = EventLog(directory).write(run::EventKind::kWarning, 1);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("not a regular file"), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 // A limit on the size of files stands in for a full disk.

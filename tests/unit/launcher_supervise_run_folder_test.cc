@@ -85,6 +85,19 @@ TEST_F(RunFolder, AnotherUsersIsSaidToBe) {
   EXPECT_EQ(opened.error().message, "cannot look into " + path + ": Permission denied");
 }
 
+// What counts through attempts and steps would take for ever, or wrap around.
+TEST_F(RunFolder, NumbersThatNoRunReachesAreNone) {
+  const auto made = create_run(folder_ + "/run");
+  ASSERT_TRUE(made);
+  for (const char* name : {"attempt-2", "attempt-2147483647", "attempt-9223372036854775807",
+                           "attempt--5", "attempt-3x"})
+    fs::create_directory(made->root + "/logs/" + name);
+  EXPECT_EQ(next_attempt(*made), 3);
+  for (const char* name : {"step-00000004", "step-9223372036854775807", "step--9"})
+    fs::create_directory(made->checkpoints() + "/" + name);
+  EXPECT_EQ(checkpoint_steps(*made), std::vector<std::int64_t>{4});
+}
+
 TEST_F(RunFolder, TheWatchSeesWhatBecomesOfTheFolder) {
   const std::string path = folder_ + "/run";
   const auto made = [&] {
