@@ -88,7 +88,8 @@ void OutFile::finish() {
 }
 
 InFile::InFile(std::string path)
-    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)),
+      descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe would wait
   if (descriptor_ < 0) refuse("open", path_, errno);
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) refuse("open", path_, errno);

@@ -33,7 +33,7 @@ IndexTable read_table(const std::string& path) {
 class Mapping {
  public:
   explicit Mapping(const std::string& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) refuse(path, std::strerror(errno));
     struct stat status {};
     const bool known = ::fstat(descriptor, &status) == 0;

@@ -207,8 +207,10 @@ Result<std::string> await_file(const std::string& path, std::size_t most_bytes,
 
 std::string absolute_path(const std::string& path) {
   std::error_code failed;
-  const fs::path whole = fs::absolute(path, failed);
-  return failed ? path : whole.lexically_normal().string();
+  const fs::path whole = fs::absolute(path, failed).lexically_normal();
+  if (failed) return path;
+  const bool ends_in_slash = !whole.has_filename() && whole.has_relative_path();
+  return (ends_in_slash ? whole.parent_path() : whole).string();
 }
 
 std::string installed_path(std::string_view relative) {

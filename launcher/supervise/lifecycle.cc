@@ -82,6 +82,7 @@ void Lifecycle::handle(const RankSaid& said) {
 void Lifecycle::hear(int rank, const run::Hello& hello) {
   state(rank).ready = true;
   progress_at_ = now_;
+  if (killed_) kill(false);  // it was not there yet when the others were
   outputs_.emplace_back(Record{EventKind::kRankReady,
                                rank,
                                {{"pid", hello.pid}, {"host", hello.host}, {"cpus", hello.cpus}}});

@@ -20,6 +20,11 @@ constexpr MemoryClass kExactClasses[] = {MemoryClass::kParameters, MemoryClass::
                                          MemoryClass::kOptimizer,  MemoryClass::kGather,
                                          MemoryClass::kStash,      MemoryClass::kCheckpoint};
 
+// Not by what else the machine did during the run: that only makes steps slower.
+constexpr const char* kTooFast =
+    "  faster than the plan's figures allow (they set MFU too): if they were measured while this "
+    "machine was busy, `ptrain plan RECIPE --probe` measures it again";
+
 void push_limited(std::vector<double>& values, double value) {
   values.push_back(value);
   if (values.size() > kMostSteps) values.erase(values.begin());
@@ -85,6 +90,7 @@ std::vector<std::string> Measurements::beside(const run::Plan& plan) const {
     }
     lines.push_back(row("memory of a rank", static_cast<double>(program::total_bytes(bytes)),
                         static_cast<double>(measured.resident_bytes), short_bytes));
+    if (median(measured.step_s) < predicted.low_s) lines.emplace_back(kTooFast);
   }
   return lines;
 }

@@ -129,6 +129,7 @@ Status check_next_run(const std::string& path) {
   while (!fs::exists(above, error) && !error && above.has_relative_path())
     above = above.parent_path();
   if (error) return cannot_create(path, error.message());
+  if (above.empty()) return cannot_create(path, "the folder that this was called in is gone");
   if (!fs::is_directory(above, error)) return cannot_create(path, above.string() + " is no folder");
   if (::access(above.c_str(), W_OK | X_OK) == 0) return {};
   return cannot_create(path, fmt::format("{}: {}", above.string(), std::strerror(errno)));

@@ -1,6 +1,7 @@
 // What reading a checkpoint costs: bytes, memory, open files.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "core/dcp/metadata.h"
 #include "engine/base/engine_error.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/file.h"
 #include "engine/checkpoint/publisher.h"
 #include "engine/checkpoint/rank_file.h"
 #include "tests/support/ranks.h"
@@ -47,6 +49,11 @@ class Reading : public ::testing::Test {
 
   std::string root, folder;
 };
+
+TEST_F(Reading, APipeIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(mkfifo((root + "/pipe").c_str(), 0600), 0);
+  EXPECT_THROW(InFile(root + "/pipe"), EngineError);
+}
 
 // A number from a file of /proc/self that has one a line: "name: number".
 std::int64_t from_proc(const std::string& file, const std::string& name) {

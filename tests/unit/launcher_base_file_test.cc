@@ -127,6 +127,9 @@ TEST_F(File, OneThatNeverComesIsNamedOnceTheTimeIsOver) {
 TEST(Paths, AreMadeAbsolute) {
   EXPECT_EQ(absolute_path("/a/./b/../c"), "/a/c");
   EXPECT_EQ(absolute_path("x"), (fs::current_path() / "x").string());
+  EXPECT_EQ(absolute_path("x/"), (fs::current_path() / "x").string());
+  EXPECT_EQ(absolute_path("."), fs::current_path().string());
+  EXPECT_EQ(absolute_path("/"), "/");
 }
 
 TEST(Paths, OfTheInstallationLieAboveTheProgram) {

@@ -278,6 +278,8 @@ TEST(Lifecycle, AStopDuringTheStartIsAtOnce) {
   Script none, starting;
   none.interrupt();
   EXPECT_EQ(none.num_kills, 1);
+  none.hello();
+  EXPECT_EQ(none.num_kills, 3) << "ranks that came after it are not left to train";
   none.ended(137, {0, SIGKILL, 0});
   EXPECT_EQ(none.verdict().code, ExitCode::kStopped);
   starting.hello().beat(0, 0, "starting").beat(1, 0, "starting").interrupt();

@@ -46,6 +46,16 @@ TEST(Measurements, StandBesideThePrediction) {
   EXPECT_EQ(measurements.beside(planned()), expected);
 }
 
+TEST(Measurements, StepsThatAreTooFastQuestionTheFigures) {
+  run::Plan plan = planned();
+  plan.shapes[0].predicted.low_s = 0.11;
+  EXPECT_EQ(three_steps().beside(plan).size(), 4u);
+  plan.shapes[0].predicted.low_s = 0.13;
+  const auto lines = three_steps().beside(plan);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_NE(lines.back().find("`ptrain plan RECIPE --probe`"), std::string::npos);
+}
+
 TEST(Measurements, AShapeThatDidNotFinishHasNoBytesByClass) {
   EXPECT_EQ(three_steps().beside(planned()).size(), 4u);
 }
