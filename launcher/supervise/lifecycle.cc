@@ -168,6 +168,7 @@ void Lifecycle::handle(const StopAsked& asked) {
   outputs_.emplace_back(
       Record{EventKind::kStopRequested, -1, {{"reason", asked.reason}, {"now", now}}});
   stop_.signal = asked.signal;
+  stop_.reason = asked.reason;
   progress_at_ = now_;
   if (now)
     kill(false);
@@ -295,7 +296,7 @@ void Lifecycle::judge() {
         "stopped on request ({}) while it started: there was nothing new to save", stop_.reason);
   } else if (killed_ && !failed_) {
     verdict_.code = static_cast<ExitCode>(128 + stop_.signal);
-    verdict_.reason = fmt::format("stopped at once ({}), without a checkpoint", stop_.reason);
+    verdict_.reason = fmt::format("stopped at once ({})", stop_.reason);
   } else if (failed_) {
     verdict_.code = failure_.code;
     verdict_.rank = failure_.rank;

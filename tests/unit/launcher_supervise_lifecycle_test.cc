@@ -257,6 +257,15 @@ TEST(Lifecycle, StopsInTwoStages) {
   EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGINT);
 }
 
+// The first stop may have been obeyed by then: whether there is a checkpoint is not said here.
+TEST(Lifecycle, TheSecondStopIsTheOneThatEnded) {
+  Script script;
+  script.hello().step(1).interrupt().feed(StopAsked{"signal HUP", SIGHUP, false});
+  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
+  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGHUP);
+  EXPECT_EQ(script.verdict().reason, "stopped at once (signal HUP)");
+}
+
 TEST(Lifecycle, AStopAtOnceAsksForNoCheckpoint) {
   Script script;
   script.hello().step(1).feed(StopAsked{"signal TERM", SIGTERM, false, true});
