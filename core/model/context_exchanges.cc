@@ -1,7 +1,5 @@
 #include "core/model/context_exchanges.h"
 
-#include <algorithm>
-
 namespace ptrain::model {
 namespace {
 
@@ -66,11 +64,6 @@ class ContextExchanges {
 };
 
 }  // namespace
-
-AttentionColumns attention_columns(const Architecture& architecture) {
-  const recipe::Model& config = architecture.config;
-  return columns_of(architecture, config.num_attention_heads, config.num_key_value_heads);
-}
 
 AttentionColumns ulysses_columns(const Architecture& architecture) {
   const recipe::Model& config = architecture.config;

@@ -12,9 +12,8 @@ struct AttentionColumns {
   std::int64_t all() const { return query + key_value; }
 };
 
-AttentionColumns attention_columns(const Architecture& architecture);
-// Those of the heads that one of the ulysses ranks attends with. Where these are more than heads of
-// keys and values, neighbours have the same one.
+// Those of the heads that one of the ulysses ranks attends with. Where these ranks are more than
+// heads of keys and values, neighbours have the same one.
 AttentionColumns ulysses_columns(const Architecture& architecture);
 
 // What attention itself needs of the ranks that share rows; none where there are no others. Each
