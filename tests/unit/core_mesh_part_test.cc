@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "core/mesh/buffer_plan.h"
 #include "core/mesh/part.h"
@@ -78,47 +76,6 @@ void expect_covered(const Architecture& whole, const Layout& layout) {
     for (const int count : cover.counted) ASSERT_EQ(count, 1) << name << " " << to_string(layout);
     for (const int count : cover.held) ASSERT_GE(count, 1) << name;
   }
-}
-
-// On one rank, whose parts are whole.
-TEST(PartTest, MultipliesInTheDTypesOfItsLayers) {
-  recipe::Model model = support::small_model("mixtral");
-  const Architecture whole = *model::make_architecture(model, DType::kBFloat16);
-  Layout layout;
-  layout.layer_dtypes = {DType::kBFloat16, DType::kFloat32, DType::kBFloat16, DType::kFloat32};
-  const Architecture part = *part_of(whole, layout, 0);
-  EXPECT_EQ(part.parameters, whole.parameters);
-  for (std::size_t i = 0; i < part.layers.size(); ++i) {
-    EXPECT_EQ(part.layers[i].compute_dtype, layout.layer_dtypes[i]);
-    EXPECT_EQ(part.layers[i].parameters, whole.layers[i].parameters);
-    EXPECT_EQ(part.layers[i].groups, whole.layers[i].groups);
-  }
-  for (std::size_t i = 0; i < part.groups.size(); ++i) {
-    const auto layer = static_cast<std::size_t>(whole.groups[i].layer);
-    EXPECT_EQ(part.groups[i].compute_dtype, layout.layer_dtypes[layer]);
-    EXPECT_EQ(part.groups[i].experts, whole.groups[i].experts);
-  }
-  // The input of its norm is of the stream; what its matrices read is not.
-  const auto narrow =
-      std::ranges::count(part.layers[1].stash, DType::kBFloat16, &model::StashTensor::dtype);
-  EXPECT_EQ(narrow, 0);
-  EXPECT_EQ(part.layers[2].stash, whole.layers[2].stash);
-}
-
-TEST(PartTest, RefusesDTypesThatDoNotSuit) {
-  const auto refusal = [](bool tied, DType dtype, std::vector<DType> dtypes) {
-    recipe::Model model = support::small_model("llama");
-    model.tie_word_embeddings = tied;
-    Layout layout;
-    layout.layer_dtypes = std::move(dtypes);
-    return part_of(*model::make_architecture(model, dtype), layout, 0).error().message;
-  };
-  constexpr auto kWide = DType::kFloat32, kNarrow = DType::kBFloat16;
-  EXPECT_EQ(refusal(false, kWide, {kWide, kNarrow}), "layout: dtypes of 2 layers, but there are 4");
-  EXPECT_EQ(refusal(true, kNarrow, {kWide, kWide, kNarrow, kNarrow}),
-            "layout: a tied head in another dtype than the embedding");
-  EXPECT_EQ(refusal(false, DType::kFloat64, std::vector(4, kWide)),
-            "layout: a layer in float32, but sums in float64");
 }
 
 TEST(PartTest, WithoutAxesItIsTheWhole) {
@@ -412,30 +369,6 @@ TEST(PartTest, RefusesOptimizersThatMustSeeWhatIsSplit) {
   ASSERT_FALSE(split);
   EXPECT_NE(split.error().message.find("must see the matrix whole"), std::string::npos);
   EXPECT_TRUE(part_of(whole, layout_of(1, 2), 0));
-}
-
-// Four heads on two of keys and values: two ulysses ranks have one each, four share them.
-TEST(Part, HeadsDivideOverUlyssesRanks) {
-  const Architecture whole = whole_of("llama");
-  Layout layout;
-  for (const int ulysses : {1, 2, 4}) {
-    layout.cp = 2 * ulysses;
-    layout.ulysses = ulysses;
-    const auto part = part_of(whole, layout, 2 * ulysses - 1);
-    ASSERT_TRUE(part) << ulysses;
-    EXPECT_EQ(part->ring, (model::AxisPlace{2, 1}));
-    EXPECT_EQ(part->ulysses, (model::AxisPlace{ulysses, ulysses - 1}));
-    EXPECT_EQ(part->parameters, whole.parameters);
-  }
-  layout.cp = layout.ulysses = 3;
-  const auto refused = part_of(whole, layout, 0);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "layout: cp.ulysses is 3, which does not divide 4 attention heads of a rank");
-  EXPECT_EQ(refused.error().hint, "the nearest that does is cp.ulysses 2");
-  layout.cp = layout.ulysses = 4;
-  layout.tp = 2;  // leaves two heads
-  EXPECT_FALSE(part_of(whole, layout, 0));
 }
 
 }  // namespace
