@@ -1,7 +1,5 @@
 #include "core/mesh/cut.h"
 
-#include <algorithm>
-
 namespace ptrain::mesh {
 namespace {
 

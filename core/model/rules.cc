@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <utility>
 
 #include "core/model/layer_types.h"
 #include "core/model/rotary.h"

@@ -1,7 +1,6 @@
 #include "engine/data/context_part.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"

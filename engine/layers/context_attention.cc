@@ -1,7 +1,5 @@
 #include "engine/layers/context_attention.h"
 
-#include <utility>
-
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/layers/workspace.h"

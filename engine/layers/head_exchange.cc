@@ -1,7 +1,5 @@
 #include "engine/layers/head_exchange.h"
 
-#include <algorithm>
-
 #include "engine/base/engine_error.h"
 #include "engine/base/planted.h"
 #include "engine/kernels/rows.h"

@@ -3,7 +3,6 @@
 #include <hwloc.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace ptrain::cluster {
 

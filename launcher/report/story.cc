@@ -1,7 +1,5 @@
 #include "launcher/report/story.h"
 
-#include <algorithm>
-
 #include "core/recipe/shapes.h"
 #include "launcher/base/file.h"
 #include "launcher/base/plan_file.h"

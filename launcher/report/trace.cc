@@ -1,7 +1,6 @@
 #include "launcher/report/trace.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

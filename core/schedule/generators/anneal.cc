@@ -1,7 +1,5 @@
 #include "core/schedule/generators/anneal.h"
 
-#include <algorithm>
-
 #include "core/schedule/generators/timeline.h"
 
 namespace ptrain::schedule {
