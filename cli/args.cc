@@ -28,7 +28,8 @@ void add_plan(CLI::App& app, Command& chosen) {
   auto* sub = add(app, chosen, "plan", "Find the best layout for a recipe", &cmd_plan, args);
   sub->add_option("recipe", args->recipe, "Recipe file (YAML)")->required();
   add_overrides(sub, args->overrides);
-  sub->add_option("--cluster", args->cluster, "Cluster file (default: this machine)");
+  sub->add_option("--cluster", args->cluster,
+                  "Cluster file, or the name of one in configs/clusters (default: this machine)");
   auto* explain = sub->add_flag("--explain", args->explain, "Say what ruled out the other layouts");
   auto* as_json =
       sub->add_flag("--json", args->json, "Print the plan as JSON, with what --explain says");

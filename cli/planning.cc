@@ -30,12 +30,12 @@ std::string user_cache() {
   return cache_folder(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
 }
 
-// Beside the recipe, else among the clusters of this installation.
-std::string cluster_path(const recipe::LoadedRecipe& loaded) {
-  const auto beside = std::filesystem::path(loaded.folder) / loaded.recipe.cluster.file;
-  if (is_regular_file(beside)) return beside;
-  const auto installed = installed_path("configs/clusters/" + loaded.recipe.cluster.file);
-  return installed.empty() ? beside.string() : installed;
+// In the folder, else among the clusters of this installation.
+std::string cluster_path(const std::string& folder, const std::string& file) {
+  const auto here = std::filesystem::path(folder) / file;
+  if (is_regular_file(here)) return here;
+  const auto installed = installed_path("configs/clusters/" + file);
+  return installed.empty() ? here.string() : installed;
 }
 
 // GPUs that this build cannot use count as not there.
@@ -61,9 +61,9 @@ Result<cluster::Cluster> machines_here(std::vector<std::string>& notes) {
   }
   PTRAIN_TRY(cluster::Cluster host, cluster::this_host());
   if (const auto complaint = cluster::survey_gpus().complaint; !complaint.empty())
-    notes.push_back(fmt::format(
-        "{}; ranks are planned for {}", complaint,
-        host.nodes.front().num_gpus > 0 ? "the GPUs that it lists" : "cores"));
+    notes.push_back(
+        fmt::format("{}; ranks are planned for {}", complaint,
+                    host.nodes.front().num_gpus > 0 ? "the GPUs that it lists" : "cores"));
   drop_useless_gpus(host, notes);
   return host;
 }
@@ -105,13 +105,15 @@ void note_unused_nodes(const cluster::Cluster& file, int used, std::vector<std::
 // All nodes that can be used are: sets the recipe's number of them.
 Result<cluster::Cluster> cluster_of(recipe::LoadedRecipe& loaded, const std::string& cluster_file,
                                     bool probe_again, std::vector<std::string>& notes) {
-  const bool from_file = !cluster_file.empty() || !loaded.recipe.cluster.file.empty();
-  if (!from_file) return probed_host(loaded.recipe, start_probe(), probe_again, notes);
+  const std::string& of_recipe = loaded.recipe.cluster.file;
+  if (cluster_file.empty() && of_recipe.empty())
+    return probed_host(loaded.recipe, start_probe(), probe_again, notes);
   if (probe_again)
     return fail(ExitCode::kUsage, "--probe measures this machine, but a cluster file is given",
                 "leave --probe, or --cluster and cluster.file, out");
-  PTRAIN_TRY(cluster::Cluster cluster,
-             cluster::read_cluster(cluster_file.empty() ? cluster_path(loaded) : cluster_file));
+  const std::string path = cluster_file.empty() ? cluster_path(loaded.folder, of_recipe)
+                                                : cluster_path("", cluster_file);
+  PTRAIN_TRY(cluster::Cluster cluster, cluster::read_cluster(path));
   const int in_file = static_cast<int>(cluster.nodes.size());
   if (const auto allocation = start::usable_allocation()) {
     loaded.recipe.cluster.nodes = std::clamp(allocation->num_nodes, 1, in_file);
@@ -191,7 +193,8 @@ Result<plan::Planning> plan_for_nodes(const recipe::LoadedRecipe& given,
   recipe::LoadedRecipe loaded = given;
   loaded.recipe.cluster.nodes = static_cast<int>(nodes.nodes.size());
   if (!loaded.recipe.cluster.file.empty()) {
-    PTRAIN_TRY(const cluster::Cluster file, cluster::read_cluster(cluster_path(loaded)));
+    PTRAIN_TRY(const cluster::Cluster file,
+               cluster::read_cluster(cluster_path(loaded.folder, loaded.recipe.cluster.file)));
     note_unused_nodes(file, loaded.recipe.cluster.nodes, notes);
     return plan_on(loaded, file, notes);
   }
@@ -234,7 +237,8 @@ Result<plan::PlanInput> kept_input(const run::Plan& plan) {
   if (plan.recipe.cluster.file.empty()) {
     PTRAIN_TRY(input.cluster, probed_host(input.recipe, nullptr, false, notes));
   } else {
-    PTRAIN_TRY(input.cluster, cluster::read_cluster(cluster_path(loaded)));
+    PTRAIN_TRY(input.cluster,
+               cluster::read_cluster(cluster_path(loaded.folder, loaded.recipe.cluster.file)));
   }
   if (input.cluster.name != plan.cluster)
     return fail(

@@ -15,7 +15,7 @@ namespace ptrain::checkpoint {
 // with path and bytes needed.
 class OutFile {
  public:
-  // `bytes_needed`: what will be written, about; it and the remedy are for the message only.
+  // `bytes_needed`: what will be written; it and the remedy are for the message only.
   OutFile(std::string path, std::int64_t bytes_needed, const fault::FilePoints& points,
           std::string remedy = "free some space or let `checkpoint.keep` be smaller");
   ~OutFile();

@@ -74,18 +74,24 @@ class RankWriter {
   RankFile result_;
 };
 
+// Of a file with these values and then these tensors.
+std::int64_t size_of_file(std::span<const ValueItem> values,
+                          const std::vector<TensorItem>& tensors) {
+  std::int64_t size = 0;
+  for (const ValueItem& item : values)
+    size += std::ssize(dcp::wrap_value(dcp::write_value(item.value)));
+  for (const TensorItem& item : tensors) plan_item(item, "", size);
+  return size;
+}
+
 }  // namespace
 
 RankFile write_rank_file(const std::string& folder, const Items& items, int rank,
                          const std::stop_token& stop) {
-  const bool writes_values = rank == 0 && !items.values.empty();
-  std::int64_t bytes_needed = 0;
-  for (const TensorItem& item : items.tensors)
-    bytes_needed += (item.end - item.begin) * size_of(item.dtype);
-  if (items.tensors.empty() && !writes_values) return {};
-  RankWriter writer(folder, rank_file_name(rank), bytes_needed, stop);
-  if (writes_values)
-    for (const ValueItem& item : items.values) writer.value(item);
+  const std::span values(items.values.data(), rank == 0 ? items.values.size() : 0);
+  if (items.tensors.empty() && values.empty()) return {};
+  RankWriter writer(folder, rank_file_name(rank), size_of_file(values, items.tensors), stop);
+  for (const ValueItem& item : values) writer.value(item);
   for (const TensorItem& item : items.tensors) writer.tensor(item);
   return writer.finish();
 }

@@ -144,7 +144,7 @@ class Exporter {
       bytes += safetensors::whole_bytes(part.tensor);
     }
     const std::string start = safetensors::write_header(std::move(tensors), {{"format", "pt"}});
-    OutFile file(path, bytes, kPoints, kFullDisk);
+    OutFile file(path, std::ssize(start) + bytes, kPoints, kFullDisk);
     file.write(std::as_bytes(std::span(start)));
     for (const Part& part : shard) write_tensor(part, file);
     file.finish();

@@ -118,6 +118,7 @@ TEST_F(PlanCommand, TheClusterOfTheCommandGoesFirst) {
   EXPECT_EQ(planned["cluster"], "other");
   EXPECT_NE(planned["figures"].get<std::string>().find("assumed"), std::string::npos);
   EXPECT_NE(said_.find("assumed figures"), std::string::npos) << said_;
+  EXPECT_EQ(plan_json("--cluster two-cores.yaml")["cluster"], "two-cores");  // an installed one
   EXPECT_EQ(plan("--cluster " + folder_ + "/none.yaml", 2), "");
   EXPECT_NE(said_.find("none.yaml"), std::string::npos) << said_;
   EXPECT_EQ(plan("--probe", 2), "");
