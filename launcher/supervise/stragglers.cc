@@ -45,7 +45,7 @@ void Stragglers::hear(int rank, const run::Heartbeat& beat) {
   Looks& looks = ranks_[static_cast<std::size_t>(rank)];
   const run::Heartbeat last = std::exchange(looks.last, beat);
   if (beat.phase != "step" || last.phase != "step") return;
-  looks.num += 1;
+  looks.num_beats += 1;
   looks.num_steps += beat.step - last.step;
   looks.steps_s += beat.steps_s - last.steps_s;
   looks.data_s += beat.data_s - last.data_s;
@@ -55,7 +55,7 @@ void Stragglers::hear(int rank, const run::Heartbeat& beat) {
 
 bool Stragglers::has_enough() const {
   return ranks_.size() >= 2 && std::ranges::all_of(ranks_, [](const Looks& looks) {
-           return looks.num >= kLooks && looks.num_steps >= kSteps;
+           return looks.num_beats >= kLooks && looks.num_steps >= kSteps;
          });
 }
 

@@ -24,13 +24,13 @@ class Stragglers {
  private:
   // What a rank's heartbeats within steps say, in all.
   struct Looks {
-    int num = 0;
+    int num_beats = 0;
     std::int64_t num_steps = 0;
     double steps_s = 0, data_s = 0, waited_s = 0, round_trips_s = 0;
     run::Heartbeat last;  // of any phase
 
     double share() const { return steps_s > 0 ? waited_s / steps_s : 0; }  // that it waits
-    double round_trip_s() const { return round_trips_s / num; }
+    double round_trip_s() const { return round_trips_s / num_beats; }
     double data_of_step_s() const { return data_s / static_cast<double>(num_steps); }
     double compute_of_step_s() const;
   };

@@ -28,7 +28,8 @@ struct Objection {
 Status can_be_cut(const mesh::Layout& degrees, const Space& space);
 
 // What makes a layout illegal. It is asked once the axis `after` is set, and may read that axis and
-// those before it: what it forbids is not looked into further. One file a rule.
+// those before it: what it forbids is not looked into further. A file holds the rules of one
+// matter.
 struct Rule {
   std::string_view after;
   std::optional<Objection> (*check)(const mesh::Layout& layout, const Space& space);
