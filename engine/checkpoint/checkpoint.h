@@ -69,7 +69,7 @@ Newest open_newest(const std::string& checkpoints, comm::Communicator& world,
                    Check check = Check::kAtOnce);
 
 // Removes all but the newest `keep` good checkpoints, never the only good one, and leftovers of
-// broken saves.
-void prune(const std::string& checkpoints, int keep);
+// broken saves. Returns what cannot be removed, with the reason; all else is.
+std::vector<std::string> prune(const std::string& checkpoints, int keep);
 
 }  // namespace ptrain::checkpoint

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "engine/base/engine_error.h"
 #include "engine/base/fault.h"
@@ -14,12 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What is in the folder under names that begin so; a folder that cannot be read holds nothing.
+std::vector<std::string> named_in(const std::string& folder, std::string_view beginning) {
+  std::vector<std::string> names;
+  std::error_code ends;
+  for (fs::directory_iterator entry(folder, ends), end; !ends && entry != end;
+       entry.increment(ends))
+    if (entry->path().filename().string().starts_with(beginning)) names.push_back(entry->path());
+  return names;
+}
+
 // The folders step-N, newest (largest N) first. Names are zero-padded, but longer ones may follow.
 std::vector<std::string> newest_first(const std::string& checkpoints) {
-  std::vector<std::string> names;
-  std::error_code none;  // no folder: no checkpoints
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, none))
-    if (entry.path().filename().string().starts_with("step-")) names.push_back(entry.path());
+  std::vector<std::string> names = named_in(checkpoints, "step-");
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a > b;
   });
@@ -44,14 +53,6 @@ void remove(const fs::path& folder) {
   fault::point("publish.remove.delete");
   fs::remove_all(hidden);
   fault::point("publish.removed");
-}
-
-void remove_leftovers(const std::string& checkpoints) {
-  std::vector<fs::path> leftovers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints))
-    if (entry.path().filename().string().starts_with(kTemporaryPrefix))
-      leftovers.push_back(entry.path());
-  for (const fs::path& path : leftovers) fs::remove_all(path);
 }
 
 }  // namespace
@@ -81,21 +82,26 @@ Newest open_newest(const std::string& checkpoints, comm::Communicator& world, Ch
 
 // Reads the data of as few as it may: one that verifies is enough to let others go; the rest of
 // those that are kept are only counted when their sizes are right.
-void prune(const std::string& checkpoints, int keep) {
-  if (!fs::is_directory(checkpoints)) return;
+std::vector<std::string> prune(const std::string& checkpoints, int keep) {
+  std::vector<std::string> left;
+  const auto try_to = [&](const std::function<void()>& work) {
+    if (const auto failure = failure_of(work)) left.push_back(failure->message);
+  };
   fault::point("publish.leftovers");
-  remove_leftovers(checkpoints);
+  for (const std::string& leftover : named_in(checkpoints, kTemporaryPrefix))
+    try_to([&] { fs::remove_all(leftover); });
   bool verified = false;
   int kept = 0;
   for (const std::string& folder : newest_first(checkpoints)) {
     if (kept >= std::max(keep, 1) && verified) {
-      remove(folder);
+      try_to([&] { remove(folder); });
       continue;
     }
     fault::point("publish.verify");
     if (!verified) verified = verify(folder).has_value();
     if (looks_whole(folder)) ++kept;
   }
+  return left;
 }
 
 }  // namespace ptrain::checkpoint

@@ -63,11 +63,11 @@ void Publisher::publish(std::vector<RankFile> files) const {
   fault::point("publish.renamed");
   sync_folder(fs::path(folder_).parent_path());
   fault::point("publish.parent_synced");
-  fs::remove_all(temporary_);  // only there when an older checkpoint of this name was replaced
+  discard();  // only there when an older checkpoint of this name was replaced
 }
 
 void Publisher::discard() const {
-  std::error_code ignored;  // the save has failed already; the next prune removes what is left
+  std::error_code ignored;  // a prune removes what is left, or says why it cannot
   fs::remove_all(temporary_, ignored);
 }
 

@@ -86,7 +86,9 @@ Metrics::~Metrics() {
 
 // False: there is no room, and nothing was written.
 bool Metrics::append() {
-  const ssize_t written = ::write(file_, unwritten_.data(), unwritten_.size());
+  ssize_t written = 0;
+  do written = ::write(file_, unwritten_.data(), unwritten_.size());
+  while (written < 0 && errno == EINTR);
   if (written == std::ssize(unwritten_)) {
     size_ += written;
     unwritten_.clear();

@@ -109,7 +109,7 @@ void Saver::work() {
   fault::point("save.turn.end");
   if (!current_->saving.is_published()) return;
   fault::point("publish.prune");
-  checkpoint::prune(attempt_.directory.checkpoints(), attempt_.recipe.checkpoint.keep);
+  unremoved_ = checkpoint::prune(attempt_.directory.checkpoints(), attempt_.recipe.checkpoint.keep);
 }
 
 bool Saver::is_working() const {
@@ -143,6 +143,15 @@ void Saver::published() {
   fault::point("publish.event");
   attempt_.reporter->event(EventKind::kCheckpointPublished,
                            {{"step", current_->step}, {"folder", current_->folder}});
+  warn_of_unremoved();
+}
+
+// Each once: the next prune tries again.
+void Saver::warn_of_unremoved() {
+  for (const std::string& why : unremoved_)
+    if (said_unremoved_.insert(why).second)
+      attempt_.reporter->warn("an old checkpoint stays: " + why +
+                              "; remove it by hand, or the disk may fill");
 }
 
 void Saver::failed(std::int64_t step, const EngineError& error) {

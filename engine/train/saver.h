@@ -3,8 +3,10 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "engine/base/arena.h"
 #include "engine/base/engine_error.h"
@@ -59,6 +61,7 @@ class Saver {
   void work();
   void agree(std::launch next);
   void published();
+  void warn_of_unremoved();
   void failed(std::int64_t step, const EngineError& error);
 
   Attempt& attempt_;
@@ -69,6 +72,8 @@ class Saver {
   Clock::time_point last_try_ = Clock::now();
   bool said_slow_ = false;
   std::string error_;
+  std::vector<std::string> unremoved_;  // of the newest prune
+  std::set<std::string> said_unremoved_;
   std::optional<Current> current_;
   std::stop_source stop_;
   std::future<void> turn_;  // of `current_`; its end is waited for before the rest goes

@@ -214,6 +214,23 @@ TEST_F(Checkpoint, PruneKeepsTheNewestGood) {
   EXPECT_FALSE(fs::exists(folder_of(1)));
 }
 
+// A name that leaves no room for the prefix cannot be renamed, by nobody.
+TEST_F(Checkpoint, PruneGoesOnBehindWhatCannotBeRemoved) {
+  const auto long_name = [&](int step) {
+    return root + "/step-" + std::string(249, '0') + std::to_string(step);
+  };
+  for (int step = 1; step <= 4; ++step) save_step(step);
+  for (int step = 3; step <= 4; ++step) fs::rename(folder_of(step), long_name(step));
+  fs::create_directory(root + "/.tmp-step-00000006");
+  const auto left = prune(root, 1);
+  ASSERT_EQ(left.size(), 1);
+  EXPECT_NE(left[0].find(long_name(3)), std::string::npos) << left[0];
+  EXPECT_NE(left[0].find("too long"), std::string::npos) << left[0];
+  EXPECT_TRUE(fs::exists(long_name(4)));
+  for (const std::string& gone : {folder_of(1), folder_of(2), root + "/.tmp-step-00000006"})
+    EXPECT_FALSE(fs::exists(gone)) << gone;
+}
+
 TEST_F(Checkpoint, PruneNeverRemovesTheOnlyGoodOne) {
   for (int step = 1; step <= 4; ++step) save_step(step);
   for (int step = 2; step <= 4; ++step) flip(folder_of(step) + "/__0_0.distcp", 100);
