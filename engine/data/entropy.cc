@@ -24,8 +24,9 @@ double minus_sum_n_log_n(const Counts& counts) {
 }
 
 // How often a target follows a token; silent tokens are no targets.
-Counts count_pairs(const Index& index) {
+Counts count_pairs(const Index& index, std::int64_t most) {
   Counts pairs;
+  std::int64_t total = 0;
   for (std::int64_t i = 0; i < index.num_documents(); ++i) {
     const Tokens tokens = index.document(i);
     const auto silent = index.silent(i);
@@ -35,7 +36,9 @@ Counts count_pairs(const Index& index) {
         throw EngineError(ExitCode::kUnusable, "the token index holds an unknown token");
       while (range != silent.end() && range->end <= t) ++range;
       const bool learned = range == silent.end() || t < range->begin;
-      if (t > 0 && learned) ++pairs[std::uint64_t{tokens[t - 1]} << 32 | tokens[t]];
+      if (t == 0 || !learned) continue;
+      if (++total > most) return pairs;
+      ++pairs[std::uint64_t{tokens[t - 1]} << 32 | tokens[t]];
     }
   }
   return pairs;
@@ -43,8 +46,8 @@ Counts count_pairs(const Index& index) {
 
 }  // namespace
 
-TextEntropy text_entropy(const Index& index) {
-  const Counts pairs = count_pairs(index);
+TextEntropy text_entropy(const Index& index, std::int64_t most) {
+  const Counts pairs = count_pairs(index, most);
   Counts before, target;
   std::int64_t total = 0;
   for (const auto& [pair, n] : pairs) {

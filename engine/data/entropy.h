@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "engine/data/index.h"
 
 namespace ptrain::data {
@@ -11,7 +13,11 @@ struct TextEntropy {
   double bigram = 0;
 };
 
-// EngineError (kUnusable) for an index without targets or with unknown tokens.
-TextEntropy text_entropy(const Index& index);
+// Enough to tell, in a second or two and some 200 MB at most, however large a text is.
+inline constexpr std::int64_t kEntropyTargets = std::int64_t{1} << 22;
+
+// Of the first `most` targets. EngineError (kUnusable) for an index without targets or with unknown
+// tokens before that.
+TextEntropy text_entropy(const Index& index, std::int64_t most = kEntropyTargets);
 
 }  // namespace ptrain::data

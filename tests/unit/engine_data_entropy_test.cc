@@ -18,6 +18,14 @@ TEST(TextEntropy, HandCalculation) {
   EXPECT_NEAR(entropy.bigram, 0.75 * std::log(3.0), 1e-12);
 }
 
+// Of the first three: three different targets; after a (2 of 3): two, after b: one.
+TEST(TextEntropy, CountsNoMoreThanItIsAskedFor) {
+  const TextEntropy entropy =
+      text_entropy(*memory_index({{'a', 'a', 'b', kByteEos}, {'a', kByteEos}}), 3);
+  EXPECT_NEAR(entropy.unigram, std::log(3.0), 1e-12);
+  EXPECT_NEAR(entropy.bigram, 2.0 / 3 * std::log(2.0), 1e-12);
+}
+
 TEST(TextEntropy, RefusesTextWithoutTargetsOrWithForeignTokens) {
   EXPECT_THROW(text_entropy(*memory_index({{kByteEos}})), EngineError);
   EXPECT_THROW(text_entropy(*memory_index({{'a', 300}})), EngineError);
