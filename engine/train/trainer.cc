@@ -65,12 +65,15 @@ class Trainer {
       const Decision decision = decide();
       if (decision.all_wrote) saver_.go_on();
       const bool shape_ends = progress_.step == attempt_.span.last_step;
-      if (shape_ends || is_due(recipe_.validation.every_steps)) run_validation();
-      if (decision.stop || shape_ends)
+      if (decision.stop) {  // who stops a run may not wait for a validation
         saver_.save();
-      else if (decision.checkpoint)
+        if (!shape_ends) return end(stopped());
+      }
+      if (shape_ends || is_due(recipe_.validation.every_steps)) run_validation();
+      if (shape_ends && !saver_.has_saved_all())
+        saver_.save();
+      else if (decision.checkpoint && !shape_ends)
         saver_.save_behind();
-      if (decision.stop && !shape_ends) return end(stopped());
     }
     return end(finished());
   }
