@@ -125,9 +125,10 @@ std::vector<double> Executor::logits(const program::Program& program,
   return std::exchange(logits_, {});
 }
 
-// The last stage made them; of the ranks that share rows the one that holds the token.
+// The last stage made them; of the ranks that share rows the one that holds the token. Of replicas
+// one speaks for all: processors of unlike kinds may round the last bit in their own ways.
 void Executor::share_logits(int cp_rank) {
-  if (layout_.pp * layout_.cp == 1) return;
+  if (communicators_.world.size() == 1) return;
   mesh::Coordinates maker;
   maker.cp = cp_rank;
   maker.pp = value_or_throw(mesh::ranks_of_stages(layout_)).back();

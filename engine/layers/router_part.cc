@@ -206,7 +206,7 @@ double RouterPart::balance_factor(const RouterRows& rows, std::int64_t row) cons
   return static_cast<double>(moe_.num_experts) / (tokens * static_cast<double>(moe_.top_k));
 }
 
-// Whole numbers: sums over ranks are exact, and so is what their sign says.
+// Whole numbers: below 2^24 sums over ranks are exact in float32, and so is what their sign says.
 void RouterPart::bias_gradient(const Choices& choices, const GradientTarget& target) const {
   std::vector<std::int64_t> loads(at(moe_.num_experts), 0);
   for (std::size_t i = 0; i < choices.own.size(); ++i) loads[i % loads.size()] += choices.own[i];

@@ -69,6 +69,7 @@ class FileStore final : public OffloadStore {
 
  private:
   void reserve(const std::string& path) {
+    if (bytes_ == 0) return;  // which posix_fallocate refuses
     int error = EINTR;
     while (error == EINTR) error = ::posix_fallocate(file_, 0, bytes_);
     if (error == 0) return;
