@@ -32,10 +32,10 @@ std::string user_cache() {
 
 // In the folder, else among the clusters of this installation.
 std::string cluster_path(const std::string& folder, const std::string& file) {
-  const auto here = std::filesystem::path(folder) / file;
+  const std::string here = (std::filesystem::path(folder) / file).string();
   if (is_regular_file(here)) return here;
   const auto installed = installed_path("configs/clusters/" + file);
-  return installed.empty() ? here.string() : installed;
+  return installed.empty() ? here : installed;
 }
 
 // GPUs that this build cannot use count as not there.

@@ -11,6 +11,7 @@
 #include "launcher/base/file.h"
 #include "launcher/base/subprocess.h"
 #include "launcher/start/choose.h"
+#include "launcher/start/environment.h"
 
 namespace ptrain::cli {
 
@@ -46,6 +47,7 @@ Status run_limited(const base::Command& command) {
 cluster::ProbeRunner start_probe() {
   return [](int num_ranks, const std::string& output) -> Status {
     PTRAIN_TRY(const auto backend, start::choose_backend(1));
+    PTRAIN_CHECK(start::check_environment(num_ranks, backend->files_of_rank()));
     std::error_code error;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return fail(ExitCode::kEnvironment, "cannot find this program: " + error.message());

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "launcher/start/environment.h"
 
@@ -22,6 +26,26 @@ TEST(Environment, FilesThatMayNotGrowAreNamedBeforeRanksWaitForThem) {
             "a file may have 10240 bytes here, but starting ranks takes 16777216; raise the limit: "
             "`ulimit -f unlimited`, or ask who runs this machine");
   EXPECT_EQ(said_with_limit(RLIMIT_FSIZE, rlim_t{1} << 30), "fine");
+}
+
+TEST(Environment, AFullFolderForTemporaryFilesIsNamed) {
+  std::string folder = testing::TempDir() + "ptrain-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    ::rmdir(folder.c_str());
+    GTEST_SKIP() << "cannot mount a small file system";
+  }
+  const char* before = ::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", folder.c_str(), 1);
+  const Status status = check_environment(2, 10);
+  before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", kept.c_str(), 1);
+  ::umount(folder.c_str());
+  ::rmdir(folder.c_str());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, folder +
+                                        " has room for 65536 bytes of temporary files, but "
+                                        "starting ranks takes 1048576");
 }
 
 }  // namespace
