@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <vector>
 
 #include "core/program/memory.h"
 #include "engine/base/tensor.h"

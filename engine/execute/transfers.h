@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <vector>
 
 #include "core/program/action.h"
 #include "engine/base/arena.h"

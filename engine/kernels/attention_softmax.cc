@@ -1,6 +1,5 @@
 #include "engine/kernels/attention_softmax.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,5 @@
 #include "engine/layers/ring_attention.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/base/engine_error.h"

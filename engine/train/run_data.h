@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "core/run/plan.h"
 #include "engine/comm/communicator.h"

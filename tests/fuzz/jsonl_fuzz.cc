@@ -2,7 +2,6 @@
 // lie within it.
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 
 #include "engine/base/engine_error.h"
 #include "engine/data/encode.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <vector>
 
 #include "engine/comm/bootstrap_pmix.h"
 #include "tests/parity/trajectory.h"

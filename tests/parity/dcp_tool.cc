@@ -3,7 +3,6 @@
 //   dcp_tool read FOLDER RANKS     all tensors (flattened) and values of a checkpoint as JSON
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <iostream>

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/parity/trajectory.h"
 #include "tests/support/small_model.h"
 

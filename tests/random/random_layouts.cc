@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <exception>
-#include <map>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/dcp/boxes.h"
 #include "core/dcp/import.h"
 #include "core/model/names.h"

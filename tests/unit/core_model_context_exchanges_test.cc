@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "core/model/context_exchanges.h"
 #include "tests/support/small_model.h"
 

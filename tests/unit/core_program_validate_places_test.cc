@@ -1,8 +1,6 @@
 // One rank of each place along a pipeline, looked at for all.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/mesh/part.h"
 #include "core/program/compile.h"
 #include "core/program/validate.h"

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "core/schedule/simulate.h"
 #include "tests/support/order_files.h"
 

@@ -2,7 +2,6 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>

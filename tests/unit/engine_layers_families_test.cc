@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <random>
 #include <set>
 
 #include "core/model/hf_config.h"

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "launcher/plan/cost/attention_load.h"
 #include "launcher/plan/plan.h"
 

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "launcher/start/mpirun.h"
 
 namespace ptrain::start {

@@ -3,8 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <string>
 #include <thread>
 
 #include "launcher/supervise/processes.h"
