@@ -104,6 +104,18 @@ class Runs(unittest.TestCase):
                 if "is still being written" in event["message"]]
         self.assertLessEqual(len(said), 2, said)  # at most once in each shape
 
+    def test_a_stop_does_not_wait_for_a_validation(self):
+        place = self.place
+        place.recipe(short=ENDLESS)
+        process = place.spawn("run", "recipe.yaml", "--directory", "run", "data.validation_fraction=0.2",
+                              "validation={every_steps: 1, tokens: 24, sample_tokens: 0}")
+        place.wait_for_step(process, "run", 3)
+        self.stop(process)
+        last = max(place.metrics("run"))
+        validated = [event["step"] for event in place.events("run", "validation")]
+        self.assertEqual(validated, list(range(1, last)))
+        self.assertEqual(place.events("run", "checkpoint_published")[-1]["step"], last)
+
     def test_what_may_change(self):
         place = self.place
         place.recipe(short=ENDLESS, long=400)
