@@ -13,8 +13,8 @@ struct TextEntropy {
   double bigram = 0;
 };
 
-// Enough to tell, in a second or two and some 200 MB at most, however large a text is.
-inline constexpr std::int64_t kEntropyTargets = std::int64_t{1} << 22;
+// Enough to tell, in a few seconds and some 500 MB at most, however large a text is.
+inline constexpr std::int64_t kEntropyTargets = std::int64_t{1} << 24;
 
 // Of the first `most` targets. EngineError (kUnusable) for an index without targets or with unknown
 // tokens before that.
