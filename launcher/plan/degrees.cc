@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "core/recipe/pipeline_fields.h"
 
 namespace ptrain::plan {
 namespace {
@@ -13,29 +14,16 @@ namespace {
 constexpr const char* kMoreRanks =
     "change a degree, or give cluster.ranks_per_node (more ranks than cores may share them)";
 
-// The first field that has a meaning in a pipeline only; empty: none.
-std::string_view pipeline_field(const recipe::Parallel& fixed) {
-  const std::pair<bool, std::string_view> said[] = {
-      {fixed.embedding == recipe::Embedding::kAllStages, "embedding: all_stages"},
-      {fixed.head == recipe::Head::kAllStages, "head: all_stages"},
-      {fixed.num_virtual > 1, "virtual"},
-      {!fixed.schedule.empty(), "schedule"},
-      {!fixed.stages.empty(), "stages"},
-      {!fixed.stage_recompute.empty(), "stage_recompute"},
-      {!fixed.stage_dtype.empty(), "stage_dtype"}};
-  const auto* found = std::ranges::find(said, true, &std::pair<bool, std::string_view>::first);
-  return found == std::end(said) ? "" : found->second;
-}
-
 // Of a run whose ranks are all taken by `degrees` ("dp 2"), of which pp is none.
 Status check_room_for_pipeline(const std::string& name, const recipe::Parallel& fixed,
                                const std::string& degrees, int num_ranks) {
-  const std::string_view field = pipeline_field(fixed);
-  if (field.empty()) return {};
+  const auto fields = recipe::pipeline_fields_in(fixed);
+  if (fields.empty()) return {};
   const std::string ranks = ranks_text(static_cast<std::size_t>(num_ranks));
   return fail(
       ExitCode::kUsage,
-      fmt::format("shape '{}': parallel.{} needs a pp of 2 or more, but {}", name, field,
+      fmt::format("shape '{}': parallel.{} needs a pp of 2 or more, but {}", name,
+                  fields.front().text,
                   degrees.empty() ? fmt::format("this run has {}", ranks)
                                   : fmt::format("{} takes the {} of this run", degrees, ranks)),
       fmt::format("{}, or leave the field out", kMoreRanks));

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/model/family.h"
 #include "core/recipe/node.h"
+#include "core/recipe/pipeline_fields.h"
 #include "core/recipe/spelling.h"
 #include "core/recipe/stage_lists.h"
 #include "core/schedule/catalogue.h"
@@ -102,21 +104,18 @@ class Pipeline {
               parallel_.schedule, parallel_.num_virtual, rule.nearest(parallel_.num_virtual)));
   }
 
+  static const char* remedy_of(std::string_view field_of_one_stage) {
+    if (field_of_one_stage == "stage_recompute") return "give recompute in its place";
+    if (field_of_one_stage == "stage_dtype") return "give precision in its place";
+    return "leave it out";
+  }
+
   // What has no meaning where the recipe says that there is no pipeline.
   void check_single_stage() {
     if (parallel_.pp != 1) return;
-    const std::pair<bool, std::pair<const char*, const char*>> said[] = {
-        {parallel_.num_virtual > 1, {"virtual", "leave it out"}},
-        {!parallel_.schedule.empty(), {"schedule", "leave it out"}},
-        {!parallel_.stages.empty(), {"stages", "leave it out"}},
-        {!parallel_.stage_recompute.empty(), {"stage_recompute", "give recompute in its place"}},
-        {!parallel_.stage_dtype.empty(), {"stage_dtype", "give precision in its place"}},
-        {parallel_.embedding == Embedding::kAllStages, {"embedding", "leave it out"}},
-        {parallel_.head == Head::kAllStages, {"head", "leave it out"}}};
-    for (const auto& [is_said, field] : said)
-      if (is_said)
-        add({field.first, "pp"},
-            fmt::format("there is one stage, since pp is 1: {}", field.second));
+    for (const PipelineField& field : pipeline_fields_in(parallel_))
+      add({std::string(field.name), "pp"},
+          fmt::format("there is one stage, since pp is 1: {}", remedy_of(field.name)));
   }
 
   void check_depth() {
