@@ -77,12 +77,6 @@ void read_text(const SourceFile& file, DocumentSink& sink) {
   sink.end(1);
 }
 
-bool is_blank(Bytes line) {
-  return std::ranges::all_of(line, [](std::byte b) {
-    return b == std::byte{' '} || b == std::byte{'\t'} || b == std::byte{'\r'};
-  });
-}
-
 void read_lines(const SourceFile& file, DocumentSink& sink) {
   std::vector<std::byte> line;
   std::int64_t number = 0;

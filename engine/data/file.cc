@@ -5,10 +5,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "engine/base/engine_error.h"
 
@@ -72,6 +74,12 @@ std::vector<std::byte> read_beginning(const std::string& path, std::int64_t most
   while (const std::size_t count = file.read(std::span(bytes).subspan(filled))) filled += count;
   bytes.resize(filled);
   return bytes;
+}
+
+bool is_blank(std::span<const std::byte> text) {
+  return std::ranges::all_of(text, [](std::byte byte) {
+    return std::string_view(" \t\r\n").find(static_cast<char>(byte)) != std::string_view::npos;
+  });
 }
 
 NewFile::NewFile(std::string path, const fault::FilePoints& points)

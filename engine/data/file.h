@@ -18,6 +18,9 @@ std::vector<std::byte> read_whole(const std::string& path);
 // The first `most` bytes, or all of a shorter file.
 std::vector<std::byte> read_beginning(const std::string& path, std::int64_t most);
 
+// Whether it is spaces, tabs and ends of lines alone.
+bool is_blank(std::span<const std::byte> text);
+
 // A file that appears under its name only when it is complete: written beside it, and renamed by
 // publish(). Without publish() nothing stays. EngineError (kEnvironment) where it cannot be
 // written.

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <string_view>
 
 #include "engine/base/engine_error.h"
 #include "engine/data/file.h"
@@ -100,9 +99,7 @@ bool is_empty(const SourceFile& file) {
   constexpr std::int64_t kLookedInto = 4096;
   if (file.format == recipe::Format::kMegatron) return false;
   if (file.format != recipe::Format::kJsonl || file.size > kLookedInto) return file.size == 0;
-  return std::ranges::all_of(read_beginning(file.path, kLookedInto), [](std::byte byte) {
-    return std::string_view(" \t\r\n").find(static_cast<char>(byte)) != std::string_view::npos;
-  });
+  return is_blank(read_beginning(file.path, kLookedInto));
 }
 
 class Collector {
