@@ -2,81 +2,10 @@
 #include <rapidcheck/gtest.h>
 #include <signal.h>
 
-#include "launcher/supervise/lifecycle.h"
+#include "tests/support/lifecycle_script.h"
 
 namespace ptrain::supervise {
 namespace {
-
-// A lifecycle of `num_ranks` ranks with a clock moved by hand; what it asked for is counted.
-class Script {
- public:
-  explicit Script(int num_ranks = 2, double hang_s = 10)
-      : num_ranks_(num_ranks), lifecycle_(1, nodes_of(num_ranks), hang_s, 0) {}
-
-  Script& at(double now) {
-    now_ = now;
-    return *this;
-  }
-
-  Script& feed(const Input& input) {
-    for (const auto& output : lifecycle_.on(now_, input)) {
-      if (std::holds_alternative<KillAll>(output)) ++num_kills;
-      if (std::holds_alternative<AskStacks>(output)) ++num_asked;
-      if (const auto* stop = std::get_if<SendStop>(&output)) stops.push_back(*stop);
-      if (const auto* record = std::get_if<Record>(&output)) records.push_back(*record);
-    }
-    return *this;
-  }
-
-  Script& hello() {
-    for (int rank = 0; rank < num_ranks_; ++rank)
-      feed(RankSaid{rank, run::Hello{"t", 1, rank, 100 + rank, "h", "b"}});
-    return *this;
-  }
-  Script& step(std::int64_t step, double seconds = 1) {
-    run::StepDone done{step, "s"};
-    done.step_s = seconds;
-    return feed(RankSaid{0, done});
-  }
-  Script& beat(int rank, std::int64_t step, std::string phase, std::string collective = "",
-               bool waiting = false) {
-    return feed(
-        RankSaid{rank, run::Heartbeat{step, std::move(phase), std::move(collective), waiting, 0}});
-  }
-  Script& goodbye(int rank, ExitCode code, std::string next = "") {
-    feed(RankSaid{rank, run::Goodbye{code, "because", std::move(next)}});
-    return feed(RankGone{rank});
-  }
-  Script& unreachable(int rank) { return feed(RankGone{rank, true}); }
-  Script& gone(int rank) { return feed(RankGone{rank}); }
-  Script& ended(int code, start::LauncherReport report = {}, std::string out_of_memory = "") {
-    return feed(LauncherEnded{{code, 0}, report, out_of_memory});
-  }
-  Script& interrupt() { return feed(StopAsked{"signal INT", SIGINT, false}); }
-  Script& tick() { return feed(Tick{}); }
-
-  const run::Verdict& verdict() const {
-    EXPECT_TRUE(lifecycle_.ended());
-    return lifecycle_.verdict();
-  }
-  const Lifecycle& lifecycle() const { return lifecycle_; }
-
-  int num_kills = 0, num_asked = 0;
-  std::vector<SendStop> stops;
-  std::vector<Record> records;
-
- private:
-  // "node0", "node0", "node1" ...
-  static std::vector<std::string> nodes_of(int num_ranks) {
-    std::vector<std::string> nodes;
-    for (int rank = 0; rank < num_ranks; ++rank) nodes.push_back("node" + std::to_string(rank / 2));
-    return nodes;
-  }
-
-  int num_ranks_;
-  double now_ = 0;
-  Lifecycle lifecycle_;
-};
 
 TEST(Lifecycle, AllGoodbyesMakeSuccess) {
   Script script;
@@ -244,106 +173,6 @@ TEST(Lifecycle, RanksThatAllPartedWellAreBelievedWhateverTheirExitCodes) {
   EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
 }
 
-TEST(Lifecycle, StopsInTwoStages) {
-  Script script;
-  script.hello().step(1).interrupt();
-  ASSERT_EQ(script.stops.size(), 1u);
-  EXPECT_EQ(script.stops[0].rank, -1);
-  EXPECT_TRUE(script.stops[0].stop.checkpoint);
-  EXPECT_EQ(script.num_kills, 0);
-  script.interrupt();
-  EXPECT_EQ(script.num_kills, 1);
-  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGINT);
-}
-
-// The first stop may have been obeyed by then: whether there is a checkpoint is not said here.
-TEST(Lifecycle, TheSecondStopIsTheOneThatEnded) {
-  Script script;
-  script.hello().step(1).interrupt().feed(StopAsked{"signal HUP", SIGHUP, false});
-  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGHUP);
-  EXPECT_EQ(script.verdict().reason, "stopped at once (signal HUP)");
-}
-
-TEST(Lifecycle, AStopAtOnceAsksForNoCheckpoint) {
-  Script script;
-  script.hello().step(1).feed(StopAsked{"signal TERM", SIGTERM, false, true});
-  EXPECT_TRUE(script.stops.empty());
-  EXPECT_EQ(script.num_kills, 1);
-  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGTERM);
-}
-
-TEST(Lifecycle, AStopThatIsObeyedEndsWithItsCode) {
-  Script script;
-  script.hello().step(1).interrupt();
-  script.goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
-  EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
-}
-
-// Before the ranks are there, while they read data: nothing is to be saved, so nothing waits.
-TEST(Lifecycle, AStopDuringTheStartIsAtOnce) {
-  Script none, starting;
-  none.interrupt();
-  EXPECT_EQ(none.num_kills, 1);
-  none.hello();
-  EXPECT_EQ(none.num_kills, 3) << "ranks that came after it are not left to train";
-  none.ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(none.verdict().code, ExitCode::kStopped);
-  starting.hello().beat(0, 0, "starting").beat(1, 0, "starting").interrupt();
-  EXPECT_EQ(starting.num_kills, 1);
-  EXPECT_TRUE(starting.stops.empty());
-  starting.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(starting.verdict().code, ExitCode::kStopped);
-  EXPECT_EQ(starting.verdict().reason,
-            "stopped on request (signal INT) while it started: there was nothing new to save");
-}
-
-TEST(Lifecycle, AStopWaitsForTheStepOnceTrainingHasBegun) {
-  const run::EventMessage started{run::EventKind::kShapeStarted, {}};
-  Script by_event, by_phase;
-  by_event.hello().feed(RankSaid{0, started}).interrupt();
-  by_phase.hello().beat(1, 0, "step").interrupt();
-  for (const Script* script : {&by_event, &by_phase}) {
-    EXPECT_EQ(script->num_kills, 0);
-    EXPECT_EQ(script->stops.size(), 1u);
-  }
-}
-
-// scancel reaches ranks, supervisor and often srun within milliseconds, in any order.
-TEST(Lifecycle, RanksThatSlurmKillsAreNotToBlame) {
-  const StopAsked by_slurm{"signal TERM", SIGTERM, true};
-  Script before, after;
-  before.hello().step(9).feed(by_slurm).at(0.1).gone(0).gone(1).ended(143, {0, SIGKILL, 0});
-  after.hello().step(9).gone(0).at(0.1).feed(by_slurm).gone(1).ended(143, {0, SIGKILL, 0});
-  for (const Script* script : {&before, &after}) {
-    EXPECT_EQ(static_cast<int>(script->verdict().code), 128 + SIGTERM);
-    EXPECT_EQ(script->verdict().rank, -1);
-    EXPECT_EQ(script->verdict().step, 9);
-  }
-}
-
-TEST(Lifecycle, ASaveThatSlurmLeavesTimeForIsAPreemption) {
-  Script script;
-  script.hello().step(9).feed(StopAsked{"time is up", 0, true});
-  script.feed(StopAsked{"signal TERM", SIGTERM, true});  // it does not hurry us
-  EXPECT_EQ(script.num_kills, 0);
-  script.goodbye(0, ExitCode::kStopped).goodbye(1, ExitCode::kStopped).ended(0);
-  EXPECT_EQ(script.verdict().code, ExitCode::kPreempted);
-  EXPECT_EQ(script.verdict().reason, "stopped on request (time is up), checkpoint written");
-}
-
-// `ptrain stop --now` sends USR2 and TERM.
-TEST(Lifecycle, AStopOfTheUsersIsHurriedByTermInAJobToo) {
-  Script script;
-  script.hello().step(9).feed(StopAsked{"signal USR2", SIGUSR2, false});
-  script.feed(StopAsked{"signal TERM", SIGTERM, true});
-  EXPECT_EQ(script.num_kills, 1);
-  script.gone(0).gone(1).ended(137, {0, SIGKILL, 0});
-  EXPECT_EQ(static_cast<int>(script.verdict().code), 128 + SIGTERM);
-}
-
 TEST(Lifecycle, ALostFolderEndsTheRun) {
   Script script;
   script.hello().step(9).feed(FolderLost{"it is gone"});
@@ -352,14 +181,6 @@ TEST(Lifecycle, ALostFolderEndsTheRun) {
   EXPECT_EQ(script.verdict().code, ExitCode::kUnusable);
   EXPECT_EQ(script.verdict().reason, "it is gone");
   EXPECT_EQ(script.verdict().step, 9);
-}
-
-TEST(Lifecycle, AShapeThatEndsWhileStoppingDoesNotStartTheNext) {
-  Script script;
-  script.hello().step(1).interrupt().goodbye(0, ExitCode::kDone, "long");
-  script.goodbye(1, ExitCode::kDone, "long").ended(0);
-  EXPECT_EQ(script.verdict().code, ExitCode::kStopped);
-  EXPECT_EQ(script.lifecycle().next_shape(), "");
 }
 
 // Whatever comes in whatever order: the machine never ends before its launcher, and a rank that did
